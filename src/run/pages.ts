@@ -1,0 +1,124 @@
+import type { CallFailure, CallResult, HoldReason, PageView } from '../mcp/port.js';
+import type { Attempt, Decision, RunSpec, Slice } from './attempt.js';
+import { decideFinished } from './outcome.js';
+import { fittingCount, nextReadAt, pageLimit, readPatienceMs, settleDelayMs } from './schedule.js';
+
+export type NextRead =
+  | { readonly do: 'wait'; readonly until: number }
+  | { readonly do: 'read'; readonly slice: Slice }
+  | { readonly do: 'finish'; readonly decision: Decision };
+
+/** When reads begin to be able to prove the end of the dataset (design A4, verified end). */
+export function verifiableFrom(attempt: Attempt): number {
+  return (attempt.endedAt ?? 0) + settleDelayMs;
+}
+
+/** The first slice, or the one that was planned and not yet checkpointed. */
+export function nextSlice(attempt: Attempt, pageBytes: number): Slice {
+  return attempt.slice ?? { index: 0, offset: 0, limit: pageLimit(attempt, pageBytes) };
+}
+
+/**
+ * Whether to read now. A slice that cannot be full yet is left until its read can prove the end as well: one call
+ * less, and the same result.
+ */
+export function beforeRead(attempt: Attempt, spec: RunSpec, pageBytes: number, now: number): NextRead {
+  if (attempt.cancelledAt !== null) {
+    return { do: 'finish', decision: decideFinished(attempt, spec, now, null) };
+  }
+  if (attempt.datasetId === null) {
+    return { do: 'finish', decision: decideFinished(attempt, spec, now, null) };
+  }
+  const slice = nextSlice(attempt, pageBytes);
+  const remaining = (attempt.itemCount ?? 0) - slice.offset;
+  const from = verifiableFrom(attempt);
+  if (now < from && remaining < slice.limit) return { do: 'wait', until: from };
+  return { do: 'read', slice };
+}
+
+export type AfterRead =
+  /** Write exactly these lines as the slice's page. `replan`: save the slice first, it is shorter than the planned one. */
+  | {
+      readonly do: 'write';
+      readonly slice: Slice;
+      readonly lines: readonly string[];
+      readonly replan: boolean;
+      readonly end: boolean;
+    }
+  /** The same offset with fewer items: the answer was too large. */
+  | { readonly do: 'shrink'; readonly slice: Slice }
+  | { readonly do: 'end'; readonly shortOf: number | null }
+  | { readonly do: 'wait'; readonly until: number }
+  | {
+      readonly do: 'hold';
+      readonly until: number;
+      readonly reason: HoldReason;
+      readonly message: string;
+      readonly retryAfterMs: number | null;
+    }
+  | { readonly do: 'give_up'; readonly message: string };
+
+/**
+ * What a read means. A page is written only when its slice is full or the end is verified; a short slice before that
+ * is read again, so that page contents depend on the slice alone, whoever writes them and however often.
+ *
+ * @param requestedAt when the read was sent: only a read *made* 5 s after the run's end can prove the end
+ */
+export function afterRead(
+  attempt: Attempt,
+  slice: Slice,
+  result: CallResult<PageView>,
+  requestedAt: number,
+  pageBytes: number,
+): AfterRead {
+  if (!result.ok) return afterFailedRead(attempt, slice, result.failure, requestedAt);
+  const { lines, totalItemCount } = result.value;
+  const reached = slice.offset + lines.length;
+  const verified =
+    requestedAt >= verifiableFrom(attempt) &&
+    reached >= (totalItemCount ?? reached) &&
+    reached >= (attempt.itemCount ?? 0);
+  const fitting = fittingCount(lines, pageBytes);
+  if (fitting < lines.length) {
+    const shorter = { ...slice, limit: fitting };
+    return { do: 'write', slice: shorter, lines: lines.slice(0, fitting), replan: true, end: false };
+  }
+  if (lines.length === slice.limit) return { do: 'write', slice, lines, replan: false, end: verified };
+  const patient = requestedAt - (attempt.endedAt ?? requestedAt) < readPatienceMs;
+  if (!verified && patient) return { do: 'wait', until: nextReadAt(requestedAt, attempt.reads + 1) };
+  if (lines.length === 0) return { do: 'end', shortOf: verified ? null : attempt.itemCount };
+  // Short and final: pin the slice to what is there, so that a replay writes the same page.
+  return { do: 'write', slice: { ...slice, limit: lines.length }, lines, replan: true, end: verified };
+}
+
+function afterFailedRead(attempt: Attempt, slice: Slice, failure: CallFailure, now: number): AfterRead {
+  const until = nextReadAt(now, attempt.reads + 1);
+  const { message, retryAfterMs } = failure;
+  if (failure.refusal === 'server' || failure.refusal === 'not_now') {
+    const reason = failure.holdReason ?? 'unreachable';
+    return { do: 'hold', until: until + (retryAfterMs ?? 0), reason, message, retryAfterMs };
+  }
+  // A page larger than the bound on answers, or than the connection survives: ask for less.
+  if (failure.kind === 'invalid_response' && slice.limit > 1) {
+    return { do: 'shrink', slice: { ...slice, limit: Math.max(1, Math.floor(slice.limit / 4)) } };
+  }
+  const patient = now - (attempt.endedAt ?? now) < readPatienceMs;
+  if (patient || failure.kind === 'network_error' || failure.kind === 'session_lost')
+    return { do: 'wait', until };
+  if (failure.kind === 'http_error' && (failure.httpStatus ?? 500) >= 500) return { do: 'wait', until };
+  if (failure.kind === 'timeout') return { do: 'wait', until };
+  return { do: 'give_up', message };
+}
+
+/** The slice after one that is written. */
+export function sliceAfter(
+  attempt: Pick<Attempt, 'items' | 'bytes'>,
+  slice: Slice,
+  pageBytes: number,
+): Slice {
+  return {
+    index: slice.index + 1,
+    offset: slice.offset + slice.limit,
+    limit: pageLimit(attempt, pageBytes),
+  };
+}
