@@ -25,6 +25,8 @@ export const errorCodes = {
   redis_unfit: 2,
   redis_binary_missing: 2,
   sink_unwritable: 1,
+  attempt_superseded: 1,
+  http_listen_failed: 2,
   lock_lost: 1,
 } as const;
 

@@ -14,7 +14,9 @@ export interface SinkTarget {
  * Where results go (design A5). Every method may be called again after a crash, or by two processes at once, with the
  * same arguments; the first durable write wins and the others find it done. Nothing is durable before the promise
  * resolves. Throws `SinkHeldError` when the destination refuses writes for a reason that may pass (disk full,
- * permission, gone): the job is held and tried again. Ids are validated before they come here, record keys are not.
+ * permission, gone): the job is held and tried again. Throws a TrawlError `attempt_superseded` when a later attempt has
+ * begun (this writer woke up too late and must stop), `job_conflict` when this attempt began with another digest.
+ * Ids are validated before they come here, record keys are not.
  */
 export interface Sink {
   readonly name: string;
@@ -27,6 +29,11 @@ export interface Sink {
   settle(target: SinkTarget, outcome: OutcomeDocument): Promise<OutcomeDocument>;
   /** What is known of a settled scrape, null when it is not settled here. */
   find(batch: string, id: string): Promise<{ outcome: OutcomeDocument; digest: string | null } | null>;
+  /**
+   * The highest attempt that ever began here, 0 when none did. A scrape that is accepted anew (Redis forgot it) starts
+   * above it, so that pages of another run are moved away and never mixed with its own.
+   */
+  lastAttempt(batch: string, id: string): Promise<number>;
   /** Human-readable place of a scrape's results, as `destination` in the outcome document. */
   destination(target: Pick<SinkTarget, 'batch' | 'id'>): string;
   /** Proves that writing works now (a probe); throws `SinkHeldError` otherwise. */
