@@ -1,15 +1,24 @@
+export { loadConfig, minimalConfig } from './config/load.js';
+export { type ConfigOptions, overridePrefix } from './config/overrides.js';
+export { configSecrets, describeConfig, redact } from './config/secrets.js';
+
 /**
  * The parsed, cross-checked and frozen configuration (design A3). Durations are milliseconds, sizes are bytes
- * (memory: MB), whatever unit the file used.
+ * (memory: MB), whatever unit the file used. Secrets are ordinary strings here, but `JSON.stringify` and
+ * `util.inspect` of the configuration or of a part of it show `[secret]` in their place.
  */
 export interface Config {
   /** Absolute path of the file it came from; relative paths in it are resolved against its folder. null: built-in. */
   readonly file: string | null;
   readonly redis: {
+    /** `redis://host:port`, `rediss://host:port`, an absolute socket path, or '' for a private one. No credentials. */
     readonly url: string;
     readonly username?: string;
     readonly password?: string;
     readonly db?: number;
+    readonly tls: boolean;
+    /** Present: connect through Sentinel; `url` is '' then. */
+    readonly sentinel?: SentinelConfig;
   };
   readonly prefix: string;
   readonly servers: Readonly<Record<string, ServerConfig>>;
@@ -26,12 +35,22 @@ export interface Config {
   };
   readonly limits: { readonly inputBytes: number; readonly answerBytes: number };
   readonly intake: { readonly stream: boolean; readonly list: boolean; readonly backlog: number };
-  readonly http: { readonly host: string; readonly port: number };
+  /** Without a `token` nothing can be changed over HTTP. */
+  readonly http: { readonly host: string; readonly port: number; readonly token: string | null };
   readonly shutdown: { readonly graceMs: number };
   readonly brake: { readonly window: number; readonly badRatio: number; readonly action: 'hold' | 'warn' };
   readonly log: { readonly level: string };
   /** What is allowed but looks wrong; printed once at the start. */
   readonly warnings: readonly string[];
+}
+
+export interface SentinelConfig {
+  /** Name of the master group. */
+  readonly name: string;
+  readonly hosts: readonly { readonly host: string; readonly port: number }[];
+  /** Of the Sentinels themselves. */
+  readonly username?: string;
+  readonly password?: string;
 }
 
 export interface ServerConfig {

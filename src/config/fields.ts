@@ -1,0 +1,96 @@
+import { z } from 'zod';
+import { durationSyntax, formatDuration, parseDuration, suggestDuration } from '../scrape/duration.js';
+
+/**
+ * A value read by `read`; when it returns undefined, the problem says `expected <expected>, found <value>`. Overrides
+ * and expanded variables are always text, so numbers and booleans are read from text too.
+ */
+export function field<T>(expected: string, read: (value: unknown) => T | undefined) {
+  return z.unknown().transform((value, context): T => {
+    const result = read(value);
+    if (result !== undefined) return result;
+    context.addIssue({ code: 'custom', message: expected });
+    return z.NEVER;
+  });
+}
+
+/** As `field`, for what can be wrong in several ways: `read` returns `<expected>, found <what>` in `fault`. */
+export function faultyField<T>(read: (value: unknown) => { value: T } | { fault: string }) {
+  return z.unknown().transform((value, context): T => {
+    const result = read(value);
+    if ('value' in result) return result.value;
+    context.addIssue({ code: 'custom', message: result.fault });
+    return z.NEVER;
+  });
+}
+
+function numberOf(value: unknown): number | null {
+  if (typeof value === 'number') return value;
+  if (typeof value === 'string' && /^-?\d{1,16}(\.\d{1,9})?$/.test(value.trim())) return Number(value);
+  return null;
+}
+
+export function whole(min: number, max: number) {
+  return field(`a whole number from ${min} to ${max}`, (value) => {
+    const number = numberOf(value);
+    return number !== null && Number.isInteger(number) && number >= min && number <= max ? number : undefined;
+  });
+}
+
+export function decimal(min: number, max: number) {
+  return field(`a number from ${min} to ${max}`, (value) => {
+    const number = numberOf(value);
+    return number !== null && number >= min && number <= max ? number : undefined;
+  });
+}
+
+/** MB of an Actor run: what the platform takes. */
+export const memory = field('MB as a power of two from 128 to 32768', (value) => {
+  const number = numberOf(value);
+  return number !== null && isRunMemory(number) ? number : undefined;
+});
+
+/** Whether the platform takes this memory: a power of two of MB, 128 to 32768. */
+export function isRunMemory(mb: number): boolean {
+  return Number.isInteger(mb) && mb >= 128 && mb <= 32_768 && Number.isInteger(Math.log2(mb));
+}
+
+export const flag = field('true or false', (value) => {
+  if (value === true || value === 'true') return true;
+  if (value === false || value === 'false') return false;
+  return undefined;
+});
+
+export function duration(minMs: number, maxMs: number) {
+  const bounds = `${durationSyntax}, from ${formatDuration(minMs)} to ${formatDuration(maxMs)}`;
+  return z.unknown().transform((value, context): number => {
+    const numeric = numberOf(value);
+    const ms = parseDuration(numeric ?? value);
+    if (ms !== null && ms >= minMs && ms <= maxMs) return ms;
+    const guess = ms === null ? suggestDuration(value) : null;
+    context.addIssue({ code: 'custom', message: guess === null ? bounds : `${bounds} (${guess}?)` });
+    return z.NEVER;
+  });
+}
+
+export function oneOf<const T extends string>(...values: readonly T[]) {
+  return field(values.map((value) => `"${value}"`).join(' or '), (value) =>
+    values.find((known) => known === value),
+  );
+}
+
+const control = /\p{Cc}/u;
+
+/** Text of at most `max` characters without control characters. */
+export function text(expected: string, max = 4096, pattern?: RegExp) {
+  return field(expected, (value) => {
+    if (typeof value !== 'string' || value.length > max || control.test(value)) return undefined;
+    return pattern === undefined || pattern.test(value) ? value : undefined;
+  });
+}
+
+/** What an HTTP header or a Redis command takes without surprises: visible ASCII. */
+export const secretText = text('a secret of visible ASCII characters (numbers in quotes)', 8192, /^[!-~]*$/);
+/** Redis passwords may hold anything printable. */
+export const passwordText = text('text (numbers in quotes)', 8192);
+export const pathValue = text('a path', 1024, /./);
