@@ -80,6 +80,8 @@ export interface CallFailure {
   readonly notFound: boolean;
   /** The server provably did nothing (refused connection, HTTP 401/404/413/429, JSON-RPC validation error). */
   readonly noEffect: boolean;
+  /** Set with `invalid_response` when the answer passed `limits.answerBytes`: a smaller page may fit. */
+  readonly tooLarge?: true;
 }
 
 export type CallResult<T> =

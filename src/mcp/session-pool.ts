@@ -1,0 +1,349 @@
+import type { Logger } from 'pino';
+import { type CallContext, CallEnded } from './call-context.js';
+import { classifyError, makeFailure } from './classify.js';
+import { McpSession, type SessionOptions } from './client.js';
+import { LimiterFull, type RequestLimiter } from './limiter.js';
+import type { CallFailure, CallResult, FailureKind, Operation } from './port.js';
+
+/** One JSON-RPC request that was made, for the metrics of design A8. */
+export interface ObservedCall {
+  readonly operation: Operation;
+  readonly result: 'ok' | FailureKind;
+  readonly rpcCode: number | null;
+  readonly seconds: number;
+  readonly tool?: string;
+}
+
+export interface PoolCall<T> {
+  readonly operation: Operation;
+  readonly method: 'tools/call' | 'tools/list';
+  readonly params: Record<string, unknown>;
+  /** Time for the answer, counted from the sending. The wait for a turn before it has a bound of the same length. */
+  readonly timeoutMs: number;
+  readonly signal?: AbortSignal | undefined;
+  readonly onProgress?: ((params: Record<string, unknown>) => void) | undefined;
+  /** For metrics: the Actor of a start. */
+  readonly tool?: string | undefined;
+  /** Reads the result; a refusal or a wrong shape inside it is observed as what it is. */
+  readonly read: (result: Record<string, unknown>) => CallResult<T>;
+}
+
+export interface PoolOptions extends SessionOptions {
+  readonly limiter: RequestLimiter;
+  readonly observe: (call: ObservedCall) => void;
+  readonly log: Pick<Logger, 'debug' | 'warn'>;
+  /** Calls in flight at once; long polls need one place each. */
+  readonly concurrency?: number;
+  readonly connectTimeoutMs?: number;
+  /** A session is replaced after this many; the SDK keeps a handler for each failed send for ever. */
+  readonly maxErrors?: number;
+  readonly maxCalls?: number;
+  /** How long closing waits for calls in flight. */
+  readonly closeGraceMs?: number;
+}
+
+type Opened =
+  | { readonly ok: true; readonly session: McpSession }
+  | { readonly ok: false; readonly failure: CallFailure };
+
+const penaltyWithoutRetryAfterMs = 1_000;
+
+/**
+ * Calls over one MCP session that is replaced whenever it must be: connected when first needed, by one caller for
+ * all; rebuilt after the server forgot it (HTTP 404 or 400); recycled after so many errors or calls. Retired sessions
+ * finish what they have in flight.
+ *
+ * A call whose session was gone provably had no effect, so it is made once more on a new session; starts too. Nothing
+ * else is retried here.
+ */
+export class SessionPool {
+  /** Counts sessions opened: what was read in one (the tools) is read again in the next. */
+  generation = 0;
+  readonly #options: PoolOptions;
+  readonly #secrets: readonly string[];
+  readonly #places: Places;
+  readonly #retired = new Set<Promise<void>>();
+  #session: McpSession | null = null;
+  #opening: Promise<Opened> | null = null;
+  #closed = false;
+  /** Resolves when sessions may no longer wait for their calls. */
+  readonly #patience: Promise<void>;
+  #endPatience: () => void = () => undefined;
+
+  constructor(options: PoolOptions) {
+    this.#options = options;
+    this.#secrets = [options.token];
+    this.#places = new Places(options.concurrency ?? 256);
+    this.#patience = new Promise((resolve) => {
+      this.#endPatience = resolve;
+    });
+  }
+
+  /** The server's name and version as of the present session. */
+  get server(): { name: string; version: string } {
+    return this.#session?.server ?? { name: '', version: '' };
+  }
+
+  async call<T>(call: PoolCall<T>): Promise<CallResult<T>> {
+    const first = await this.#attempt(call);
+    if (first.ok || first.failure.kind !== 'session_lost' || this.#closed) return first;
+    return this.#attempt(call);
+  }
+
+  /** Bounded: waits `closeGraceMs` for calls in flight, then ends them. Later calls fail without an effect. */
+  async close(): Promise<void> {
+    this.#closed = true;
+    const opening = await this.#opening;
+    if (opening?.ok) this.#retire(opening.session);
+    if (this.#session) this.#retire(this.#session);
+    const timer = setTimeout(this.#endPatience, this.#options.closeGraceMs ?? 5_000);
+    await Promise.all(this.#retired);
+    clearTimeout(timer);
+  }
+
+  async #attempt<T>(call: PoolCall<T>): Promise<CallResult<T>> {
+    const turn = new CallClock(call.timeoutMs, call.signal);
+    let connected = false;
+    let placed = false;
+    try {
+      for (;;) {
+        const opened = await raced(this.#open(), turn.signal);
+        if (!opened.ok) return opened;
+        connected = true;
+        if (!placed) {
+          await this.#takeTurn(call.operation, turn.signal);
+          placed = true;
+        }
+        if (!opened.session.retired) return await this.#send(opened.session, call);
+      }
+    } catch (error) {
+      return { ok: false, failure: this.#neverSent(error, connected) };
+    } finally {
+      turn.stop();
+      if (placed) this.#places.release();
+    }
+  }
+
+  /** A place and a token. Who had to wait for a place takes another token, so that tokens do not gather in the queue. */
+  async #takeTurn(operation: Operation, signal: AbortSignal): Promise<void> {
+    await this.#options.limiter.acquire(operation, signal);
+    if (this.#places.tryTake()) return;
+    await this.#places.take(signal);
+    try {
+      await this.#options.limiter.acquire(operation, signal);
+    } catch (error) {
+      this.#places.release();
+      throw error;
+    }
+  }
+
+  async #send<T>(session: McpSession, call: PoolCall<T>): Promise<CallResult<T>> {
+    const clock = new CallClock(call.timeoutMs, call.signal);
+    const context: CallContext = {
+      signal: clock.signal,
+      onProgress: call.onProgress ?? null,
+      trace: { status: null, retryAfterMs: null },
+    };
+    const began = performance.now();
+    try {
+      const result = await session.call(call.method, call.params, context, clock.end);
+      const read = call.read(result);
+      this.#observed(call, read.ok ? null : read.failure, began);
+      return read;
+    } catch (error) {
+      const failure = classifyError(error, {
+        trace: context.trace,
+        secrets: this.#secrets,
+        inSession: session.sessionId !== undefined,
+      });
+      // A call its own caller gave up says nothing about the server.
+      if (!(error instanceof CallEnded && error.why === 'aborted')) this.#observed(call, failure, began);
+      if (failure.kind === 'session_lost') this.#retire(session);
+      return { ok: false, failure };
+    } finally {
+      clock.stop();
+      if (session.errors >= (this.#options.maxErrors ?? 1_000)) this.#retire(session);
+      if (session.calls >= (this.#options.maxCalls ?? 10_000)) this.#retire(session);
+    }
+  }
+
+  #observed(
+    call: Pick<PoolCall<unknown>, 'operation' | 'tool'>,
+    failure: CallFailure | null,
+    began: number,
+  ): void {
+    if (
+      failure?.kind === 'rate_limited' ||
+      (failure?.kind === 'http_error' && failure.retryAfterMs !== null)
+    ) {
+      this.#options.limiter.penalise(failure.retryAfterMs ?? penaltyWithoutRetryAfterMs);
+    }
+    this.#options.observe({
+      operation: call.operation,
+      result: failure?.kind ?? 'ok',
+      rpcCode: failure?.rpcCode ?? null,
+      seconds: (performance.now() - began) / 1000,
+      ...(call.tool === undefined ? {} : { tool: call.tool }),
+    });
+  }
+
+  async #open(): Promise<Opened> {
+    if (this.#closed) {
+      const failure = makeFailure('network_error', 'The connection was closed by Trawl.', [], {
+        noEffect: true,
+      });
+      return { ok: false, failure };
+    }
+    if (this.#session) return { ok: true, session: this.#session };
+    this.#opening ??= this.#connect().finally(() => {
+      this.#opening = null;
+    });
+    return this.#opening;
+  }
+
+  async #connect(): Promise<Opened> {
+    const { limiter, log, connectTimeoutMs = 30_000 } = this.#options;
+    const waiting = new CallClock(connectTimeoutMs);
+    try {
+      await limiter.acquire('connect', waiting.signal);
+    } catch (error) {
+      return { ok: false, failure: this.#neverSent(error) };
+    } finally {
+      waiting.stop();
+    }
+    const clock = new CallClock(connectTimeoutMs);
+    const context: CallContext = {
+      signal: clock.signal,
+      onProgress: null,
+      trace: { status: null, retryAfterMs: null },
+    };
+    const began = performance.now();
+    try {
+      const session = await McpSession.open(this.#options, context);
+      this.#observed({ operation: 'connect' }, null, began);
+      if (this.#closed) this.#retire(session);
+      else this.#session = session;
+      this.generation += 1;
+      log.debug({ generation: this.generation, server: session.server }, 'opened an MCP session');
+      return { ok: true, session };
+    } catch (error) {
+      const seen = classifyError(error, { trace: context.trace, secrets: this.#secrets, inSession: false });
+      this.#observed({ operation: 'connect' }, seen, began);
+      // Whatever went wrong here, the call itself was never sent.
+      return { ok: false, failure: { ...seen, noEffect: true } };
+    } finally {
+      clock.stop();
+    }
+  }
+
+  #retire(session: McpSession): void {
+    if (this.#session === session) this.#session = null;
+    if (session.retired) return;
+    session.retired = true;
+    const closing = Promise.race([session.idle(), this.#patience])
+      .then(() => session.close())
+      .catch((error: unknown) => this.#options.log.warn({ err: error }, 'closing an MCP session failed'))
+      .finally(() => this.#retired.delete(closing));
+    this.#retired.add(closing);
+  }
+
+  /** Why a call did not leave: the wait for its turn was too long, or its caller gave it up. */
+  #neverSent(error: unknown, connected = true): CallFailure {
+    if (error instanceof LimiterFull) {
+      return makeFailure('rate_limited', error.message, this.#secrets, {
+        ...{ noEffect: true, refusal: 'not_now', holdReason: 'rate_limit' },
+      });
+    }
+    if (error instanceof CallEnded && error.why === 'timeout' && connected) {
+      return makeFailure('rate_limited', 'No turn came up under the request rate in time.', this.#secrets, {
+        ...{ noEffect: true, refusal: 'not_now', holdReason: 'rate_limit' },
+      });
+    }
+    const trace = { status: null, retryAfterMs: null };
+    return { ...classifyError(error, { trace, secrets: this.#secrets, inSession: false }), noEffect: true };
+  }
+}
+
+/** One abort signal a call: its timeout, its caller's abort, and its session's end. */
+class CallClock {
+  readonly end: (reason: CallEnded) => void;
+  readonly signal: AbortSignal;
+  readonly stop: () => void;
+
+  constructor(timeoutMs: number, caller?: AbortSignal) {
+    const controller = new AbortController();
+    this.signal = controller.signal;
+    this.end = (reason) => controller.abort(reason);
+    const timer = setTimeout(
+      () => this.end(new CallEnded('timeout', `No answer within ${timeoutMs} ms.`)),
+      timeoutMs,
+    );
+    const onAbort = () => this.end(new CallEnded('aborted', 'The call was given up by its caller.'));
+    if (caller?.aborted) onAbort();
+    else caller?.addEventListener('abort', onAbort, { once: true });
+    this.stop = () => {
+      clearTimeout(timer);
+      caller?.removeEventListener('abort', onAbort);
+    };
+  }
+}
+
+/** The promise, unless the signal comes first. */
+async function raced<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
+  if (signal.aborted) throw signal.reason;
+  let onAbort: (() => void) | undefined;
+  const aborted = new Promise<never>((_, reject) => {
+    onAbort = () => reject(signal.reason);
+    signal.addEventListener('abort', onAbort, { once: true });
+  });
+  try {
+    return await Promise.race([promise, aborted]);
+  } finally {
+    if (onAbort) signal.removeEventListener('abort', onAbort);
+  }
+}
+
+/** Bounds calls in flight; first come, first served. */
+class Places {
+  #free: number;
+  readonly #waiting = new Set<() => void>();
+
+  constructor(count: number) {
+    this.#free = count;
+  }
+
+  tryTake(): boolean {
+    if (this.#free === 0) return false;
+    this.#free -= 1;
+    return true;
+  }
+
+  take(signal: AbortSignal): Promise<void> {
+    if (this.tryTake()) return Promise.resolve();
+    return new Promise((resolve, reject) => {
+      const onAbort = () => {
+        this.#waiting.delete(granted);
+        reject(signal.reason);
+      };
+      const granted = () => {
+        signal.removeEventListener('abort', onAbort);
+        resolve();
+      };
+      if (signal.aborted) {
+        reject(signal.reason);
+        return;
+      }
+      signal.addEventListener('abort', onAbort, { once: true });
+      this.#waiting.add(granted);
+    });
+  }
+
+  release(): void {
+    for (const granted of this.#waiting) {
+      this.#waiting.delete(granted);
+      granted();
+      return;
+    }
+    this.#free += 1;
+  }
+}
