@@ -1,29 +1,8 @@
 import { z } from 'zod';
 import { durationSyntax, formatDuration, parseDuration, suggestDuration } from '../scrape/duration.js';
+import { field, isRunMemory } from '../scrape/field.js';
 
-/**
- * A value read by `read`; when it returns undefined, the problem says `expected <expected>, found <value>`. Overrides
- * and expanded variables are always text, so numbers and booleans are read from text too.
- */
-export function field<T>(expected: string, read: (value: unknown) => T | undefined) {
-  return z.unknown().transform((value, context): T => {
-    const result = read(value);
-    if (result !== undefined) return result;
-    context.addIssue({ code: 'custom', message: expected });
-    return z.NEVER;
-  });
-}
-
-/** As `field`, for what can be wrong in several ways: `read` returns `<expected>, found <what>` in `fault`. */
-export function faultyField<T>(read: (value: unknown) => { value: T } | { fault: string }) {
-  return z.unknown().transform((value, context): T => {
-    const result = read(value);
-    if ('value' in result) return result.value;
-    context.addIssue({ code: 'custom', message: result.fault });
-    return z.NEVER;
-  });
-}
-
+/** Overrides and expanded variables are always text, so numbers are read from text too. */
 function numberOf(value: unknown): number | null {
   if (typeof value === 'number') return value;
   if (typeof value === 'string' && /^-?\d{1,16}(\.\d{1,9})?$/.test(value.trim())) return Number(value);
@@ -49,11 +28,6 @@ export const memory = field('MB as a power of two from 128 to 32768', (value) =>
   const number = numberOf(value);
   return number !== null && isRunMemory(number) ? number : undefined;
 });
-
-/** Whether the platform takes this memory: a power of two of MB, 128 to 32768. */
-export function isRunMemory(mb: number): boolean {
-  return Number.isInteger(mb) && mb >= 128 && mb <= 32_768 && Number.isInteger(Math.log2(mb));
-}
 
 export const flag = field('true or false', (value) => {
   if (value === true || value === 'true') return true;

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { faultyField, field } from '../scrape/field.js';
 import { canonicalTool } from '../scrape/tool-name.js';
 import * as f from './fields.js';
 import { readRedisUrl, readServerUrl } from './urls.js';
@@ -12,7 +13,7 @@ function listOrText(value: unknown): unknown {
   return typeof value === 'string' ? value.split(',').map((part) => part.trim()) : value;
 }
 
-const hostAndPort = f.field('host:port', (value) => {
+const hostAndPort = field('host:port', (value) => {
   const match =
     typeof value === 'string' ? /^(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9._-]{1,253}):(\d{1,5})$/.exec(value) : null;
   if (match === null) return undefined;
@@ -29,7 +30,7 @@ const sentinel = z.strictObject({
 });
 
 const redis = z.strictObject({
-  url: f.faultyField(readRedisUrl).prefault(''),
+  url: faultyField(readRedisUrl).prefault(''),
   urlFile: f.pathValue.optional(),
   username: f.text('text', 256).optional(),
   password: f.passwordText.optional(),
@@ -40,7 +41,7 @@ const redis = z.strictObject({
 });
 
 const tool = z.strictObject({
-  name: f.field('an Actor as user/name', (value) =>
+  name: field('an Actor as user/name', (value) =>
     typeof value === 'string' ? (canonicalTool(value) ?? undefined) : undefined,
   ),
   deadline: f.duration(1, 30 * day).optional(),
@@ -58,7 +59,7 @@ const toolEntry = z.preprocess((value) => (typeof value === 'string' ? { name: v
 
 const server = z.strictObject({
   profile: f.oneOf('apify').default('apify'),
-  url: f.faultyField(readServerUrl).prefault('https://mcp.apify.com'),
+  url: faultyField(readServerUrl).prefault('https://mcp.apify.com'),
   token: f.secretText.default(''),
   tokenFile: f.pathValue.optional(),
   via: f.oneOf('auto', 'direct').default('auto'),

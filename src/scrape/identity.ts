@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { canonicalJson, shortHash } from './canonical.js';
-import { cleanText, quote } from './clean-text.js';
+import { cleanText, describeType, quote } from './clean-text.js';
 import type { Problem } from './problem.js';
 
 const batchPattern = /^[A-Za-z0-9][A-Za-z0-9_-]{0,127}$/;
@@ -57,17 +57,22 @@ export function derivedId(rawJob: unknown, countAmongEqual: number): string {
   return countAmongEqual === 1 ? `line-${hash}` : `line-${hash}-${countAmongEqual}`;
 }
 
+/** `job` is the data with `id` and `batch` filled in, ready for `parseJob`. */
+export type BullIdentity =
+  | { readonly ok: true; readonly batch: string; readonly id: string; readonly job: Record<string, unknown> }
+  | { readonly ok: false; readonly problems: readonly Problem[] };
+
 /**
  * Identity of a job that another program added to the `scrape` queue (design A2): the id is BullMQ's `jobId` with a
  * leading `<batch>.` taken off. Ids BullMQ made by itself (`17`, `repeat:…`) get a form that fits the rules, is the
  * same every time, and carries a hash of the whole so that no two meet. A `data.id` that says something else is
  * refused, because BullMQ would deduplicate by one name and Trawl by another.
  */
-export function fromBullJob(job: {
-  readonly jobId: string;
-  readonly data: unknown;
-}): { ok: true; batch: string; id: string } | { ok: false; problem: Problem } {
-  const data = (typeof job.data === 'object' && job.data !== null ? job.data : {}) as Record<string, unknown>;
+export function fromBullJob(job: { readonly jobId: string; readonly data: unknown }): BullIdentity {
+  if (typeof job.data !== 'object' || job.data === null || Array.isArray(job.data)) {
+    return refusal('job', `expected a mapping, found ${describeType(job.data)}`);
+  }
+  const data = job.data as Record<string, unknown>;
   const given = Object.hasOwn(data, 'batch') ? data.batch : undefined;
   if (given !== undefined && given !== null && !isBatch(given)) {
     return refusal('batch', `expected ${batchSyntax}, found ${quote(given)}`);
@@ -82,7 +87,7 @@ export function fromBullJob(job: {
       : 'leave "id" out of the data: the id is the jobId';
     return refusal('id', `${quote(said)} differs from the jobId "${cleanText(job.jobId, 80)}"; ${advice}`);
   }
-  return { ok: true, batch, id };
+  return { ok: true, batch, id, job: { ...data, batch, id } };
 }
 
 /** An id that fits the rules for a text that does not, stable, and told apart from others by a hash of all of it. */
@@ -95,6 +100,6 @@ export function safeId(text: string): string {
   return readable === '' ? `job-${hash}` : `job-${readable}-${hash}`;
 }
 
-function refusal(field: string, message: string): { ok: false; problem: Problem } {
-  return { ok: false, problem: { field, message } };
+function refusal(field: string, message: string): BullIdentity {
+  return { ok: false, problems: [{ field, message }] };
 }
