@@ -108,5 +108,9 @@ export interface Attempt {
   /** First time in a row that the server said it does not know the run. */
   readonly unknownSince: number | null;
   readonly unknownTimes: number;
+  /** Faults of ours in a row on this attempt; too many settle it as `errored`. */
+  readonly faults: number;
+  /** Crashes counted by BullMQ on the present stage's job when the attempt last got on: `<stage>:<count>`. */
+  readonly stallBase: string | null;
   readonly decision: Decision | null;
 }

@@ -126,7 +126,11 @@ function emptyMessage(attempt: Attempt): string {
 }
 
 /** Whether the decision leads to another attempt by itself (design A4, Retries). */
-export function shouldRetry(attempt: Attempt, spec: RunSpec, decision: Decision): boolean {
+export function shouldRetry(
+  attempt: Attempt,
+  spec: Pick<RunSpec, 'retries' | 'onEmpty'>,
+  decision: Decision,
+): boolean {
   if (attempt.cancelledAt !== null || attempt.n > spec.retries) return false;
   switch (decision.outcome) {
     case 'failed':

@@ -1,0 +1,71 @@
+import type { Attempt } from '../run/attempt.js';
+import { outcomeClass } from '../run/outcome.js';
+import { digestOf, jobKey } from '../scrape/identity.js';
+import type { OutcomeDocument, Scrape } from '../scrape/types.js';
+import type { Sink } from '../sinks/contract.js';
+import { decodeAttempt } from './attempt-store.js';
+import type { Keys } from './names.js';
+import type { ScriptedRedis } from './scripts.js';
+
+export interface AcceptDeps {
+  readonly redis: ScriptedRedis;
+  readonly keys: Keys;
+  readonly sink: Sink;
+  readonly keep: { readonly settledMs: number; readonly failedMs: number };
+}
+
+export type Accepted =
+  | { readonly do: 'start'; readonly attempt: Attempt }
+  /** Known in Redis under another public job, or accepted a moment ago. */
+  | { readonly do: 'known' }
+  /** Settled on disk: nothing is started. */
+  | { readonly do: 'settled'; readonly outcome: OutcomeDocument }
+  | { readonly do: 'conflict'; readonly message: string };
+
+/**
+ * First sight of a scrape (design A2, Identity): the same (batch, id) that is known in Redis or settled on disk starts
+ * nothing; with another tool, input or server it is a conflict.
+ *
+ * @param retried the public job had ended before and was retried: a failure on disk is followed by the next attempt
+ */
+export async function acceptScrape(
+  deps: AcceptDeps,
+  scrape: Scrape,
+  jobId: string,
+  submittedAt: number,
+  retried: boolean,
+): Promise<Accepted> {
+  const key = jobKey(scrape.batch, scrape.id);
+  const digest = digestOf(scrape.tool, scrape.input, scrape.server);
+  const settled = await deps.sink.find(scrape.batch, scrape.id);
+  let number = 1;
+  if (settled !== null) {
+    if (settled.digest !== null && settled.digest !== digest) return conflict(key);
+    const failure = outcomeClass(settled.outcome.outcome, scrape.onEmpty) === 'failure';
+    if (!retried || !failure) return { do: 'settled', outcome: settled.outcome };
+    number = settled.outcome.attempt + 1;
+  }
+  const reply = await deps.redis.trawlAccept(
+    deps.keys.attempt(key),
+    deps.keys.batch(scrape.batch),
+    jobId === key ? '' : jobId,
+    submittedAt,
+    digest,
+    Math.max(deps.keep.settledMs, deps.keep.failedMs),
+    number,
+  );
+  if (reply !== 1) {
+    const known = (reply as (string | null)[])[1];
+    return known !== null && known !== '' && known !== digest ? conflict(key) : { do: 'known' };
+  }
+  const attempt = decodeAttempt(key, await deps.redis.hgetall(deps.keys.attempt(key)));
+  if (attempt === null) throw new Error(`no attempt of ${key} after accepting it`);
+  return { do: 'start', attempt };
+}
+
+export function conflict(key: string): { do: 'conflict'; message: string } {
+  return {
+    do: 'conflict',
+    message: `The scrape ${key} is known with another tool, input or server; give the new one another id or batch.`,
+  };
+}

@@ -1,0 +1,103 @@
+/**
+ * Names of queues and Redis keys, in one place. Everything hangs under `prefix` (design A7), whose hash tag keeps all
+ * queues of one Trawl in one cluster slot. Ids and batches are validated before they come here (`src/scrape`).
+ */
+
+export const publicQueue = 'scrape';
+export const stages = ['start', 'poll', 'pages', 'abort'] as const;
+export type Stage = (typeof stages)[number];
+
+export function stageQueue(stage: Stage, server: string): string {
+  return `${stage}-${server}`;
+}
+
+/** `<batch>.<id>-<attempt>-<stage>`: the attempt belongs in it, or a leftover job would end a re-park at once. */
+export function stageJobId(scrape: string, attempt: number, stage: Stage): string {
+  return `${scrape}-${attempt}-${stage}`;
+}
+
+/** The scrape and attempt a stage job belongs to; null when the id is not one of ours. */
+export function parseStageJobId(jobId: string): { scrape: string; attempt: number; stage: Stage } | null {
+  const match = /^(.+)-(\d{1,6})-(start|poll|pages|abort)$/.exec(jobId);
+  if (match === null) return null;
+  return { scrape: match[1] as string, attempt: Number(match[2]), stage: match[3] as Stage };
+}
+
+export class Keys {
+  constructor(readonly prefix: string) {}
+
+  queue(name: string): string {
+    return `${this.prefix}:${name}`;
+  }
+
+  job(queue: string, jobId: string): string {
+    return `${this.prefix}:${queue}:${jobId}`;
+  }
+
+  lock(queue: string, jobId: string): string {
+    return `${this.job(queue, jobId)}:lock`;
+  }
+
+  attempt(scrape: string): string {
+    return `${this.prefix}:attempt:${scrape}`;
+  }
+
+  batch(batch: string): string {
+    return `${this.prefix}:batch:${batch}`;
+  }
+
+  /** Sorted set: a member a slot, its score the expiry (`+inf` once a run holds it). */
+  slots(server: string): string {
+    return `${this.prefix}:slots:${server}`;
+  }
+
+  /** Hash: MB held by each member of the slots. */
+  slotMemory(server: string): string {
+    return `${this.prefix}:slot-memory:${server}`;
+  }
+
+  /** Hash: pause, hold and cool-down of a server. */
+  server(server: string): string {
+    return `${this.prefix}:server:${server}`;
+  }
+
+  /** Hash: tool → its hold or pause. */
+  tools(server: string): string {
+    return `${this.prefix}:tools:${server}`;
+  }
+
+  /** Sorted set: start jobs set aside while their tool is held, by the time they were. */
+  parked(server: string): string {
+    return `${this.prefix}:parked:${server}`;
+  }
+
+  /** Set of servers and tools with a recent change of hold; published to. */
+  get wakeChannel(): string {
+    return `${this.prefix}:wake`;
+  }
+
+  get events(): string {
+    return `${this.prefix}:events`;
+  }
+
+  get intakeStream(): string {
+    return `${this.prefix}:intake`;
+  }
+
+  get intakeList(): string {
+    return `${this.prefix}:intake:list`;
+  }
+
+  get intakeRejected(): string {
+    return `${this.prefix}:intake:rejected`;
+  }
+
+  get leader(): string {
+    return `${this.prefix}:leader`;
+  }
+
+  /** Claim of a run by one scrape, so that two never adopt the same. */
+  claim(server: string, runId: string): string {
+    return `${this.prefix}:claim:${server}:${runId}`;
+  }
+}

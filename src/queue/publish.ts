@@ -1,0 +1,55 @@
+import type { Attempt, Decision } from '../run/attempt.js';
+import { outcomeDocument, type Subject, totalUsage } from '../run/outcome.js';
+import type { OutcomeDocument } from '../scrape/types.js';
+import type { Sink } from '../sinks/contract.js';
+import type { Keys } from './names.js';
+import type { ScriptedRedis } from './scripts.js';
+
+/** The event stream is a notice board, not a log: about this many entries stay. */
+export const eventBound = 100_000;
+
+export interface PublishDeps {
+  readonly redis: ScriptedRedis;
+  readonly keys: Keys;
+  readonly sink: Sink;
+  readonly keep: { readonly settledMs: number; readonly failedMs: number };
+}
+
+/**
+ * Publishes a decided attempt: `outcome.json` first (its presence means settled), then, once only, the counts of the
+ * batch and the `scrape.settled` event. Called again after a crash it finds what is done and gives the same document.
+ *
+ * @param finishes how often the public job had ended before; a later retry shows by a larger number
+ * @returns the durable document, and whether this call was the first to publish it
+ * @throws SinkHeldError when the sink refuses writes: nothing is published, call again later
+ */
+export async function publishOutcome(
+  deps: PublishDeps,
+  attempt: Attempt,
+  subject: Subject,
+  decision: Decision,
+  finishes: number,
+): Promise<{ document: OutcomeDocument; first: boolean }> {
+  const draft = outcomeDocument(attempt, subject, decision, deps.sink.destination(subject));
+  const target = { batch: subject.batch, id: subject.id, attempt: attempt.n, digest: attempt.digest };
+  await deps.sink.begin(target);
+  const document = await deps.sink.settle(target, draft);
+  const longest = Math.max(deps.keep.settledMs, deps.keep.failedMs);
+  const result = await deps.redis.trawlDone(
+    deps.keys.attempt(attempt.scrape),
+    deps.keys.batch(subject.batch),
+    deps.keys.events,
+    attempt.n,
+    document.outcome,
+    finishes,
+    JSON.stringify(document),
+    subject.id,
+    subject.batch,
+    longest,
+    eventBound,
+    document.items,
+    totalUsage(attempt) ?? '',
+    longest,
+  );
+  return { document, first: result === 1 };
+}

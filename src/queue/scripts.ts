@@ -1,0 +1,247 @@
+import type { Redis } from 'ioredis';
+
+/**
+ * The Lua scripts. Each reads the time from Redis, so that the clocks of processes do not matter, and each leaves
+ * nothing half done. An attempt's hash is only written under the lock of the job that works on it: a worker that was
+ * frozen past its lock finds the lock gone and changes nothing (BullMQ's own `updateData` checks no lock).
+ */
+const now = `local t = redis.call('TIME'); local now = t[1] * 1000 + math.floor(t[2] / 1000)`;
+
+const scripts = {
+  /**
+   * First sight of a scrape. KEYS attempt, batch. ARGV bullId ('' when it equals the scrape), submittedAt, digest,
+   * batchTtl, attempt number. → 1 accepted | {bullId, digest, phase} of the one that is known already
+   */
+  trawlAccept: {
+    keys: 2,
+    lua: `
+if redis.call('HEXISTS', KEYS[1], 'ph') == 1 then
+  return redis.call('HMGET', KEYS[1], 'job', 'dg', 'ph', 'n')
+end
+redis.call('PERSIST', KEYS[1])
+redis.call('HSET', KEYS[1], 'n', ARGV[5], 'ph', '0', 'at', ARGV[2], 'dg', ARGV[3])
+if ARGV[1] ~= '' then redis.call('HSET', KEYS[1], 'job', ARGV[1]) end
+redis.call('HINCRBY', KEYS[2], 'submitted', 1)
+redis.call('HSETNX', KEYS[2], 'since', ARGV[2])
+redis.call('PEXPIRE', KEYS[2], ARGV[4])
+return 1`,
+  },
+  /**
+   * The one way an attempt's state changes. KEYS attempt, lock. ARGV token, attempt number, lowest and highest phase it
+   * may be in, phase to move to (-1: stay), field value … ('' deletes). → 1 done | 0 the lock is another's |
+   * -1 unknown attempt | -2 the phase is elsewhere
+   */
+  trawlAdvance: {
+    keys: 2,
+    lua: `
+if redis.call('GET', KEYS[2]) ~= ARGV[1] then return 0 end
+local cur = redis.call('HMGET', KEYS[1], 'n', 'ph')
+if cur[1] ~= ARGV[2] then return -1 end
+local phase = tonumber(cur[2])
+if phase < tonumber(ARGV[3]) or phase > tonumber(ARGV[4]) then return -2 end
+local to = tonumber(ARGV[5])
+if to >= 0 then
+  if to < phase then return -2 end
+  redis.call('HSET', KEYS[1], 'ph', to)
+end
+for i = 6, #ARGV, 2 do
+  if ARGV[i + 1] == '' then redis.call('HDEL', KEYS[1], ARGV[i]) else redis.call('HSET', KEYS[1], ARGV[i], ARGV[i + 1]) end
+end
+return 1`,
+  },
+  /**
+   * Saves the run id of a start, before anything else happens. No lock: the call was paid for whoever holds it now; the
+   * intent says that it was this very call. KEYS attempt, claim. ARGV attempt number, intentAt, runId, scrape, claimTtl,
+   * field value … → 1 saved | 2 the same run was saved before | 3 the attempt has another run, or went on without one:
+   * this run is nobody's
+   */
+  trawlSaveRun: {
+    keys: 2,
+    lua: `
+local cur = redis.call('HMGET', KEYS[1], 'n', 'ph', 'it', 'rid')
+if cur[1] ~= ARGV[1] then return 3 end
+if cur[4] then
+  if cur[4] == ARGV[3] then return 2 end
+  return 3
+end
+if cur[2] ~= '1' then return 3 end
+if ARGV[2] ~= '' and cur[3] ~= ARGV[2] then return 3 end
+local owner = redis.call('GET', KEYS[2])
+if owner and owner ~= ARGV[4] then return 3 end
+redis.call('SET', KEYS[2], ARGV[4], 'PX', ARGV[5])
+redis.call('HSET', KEYS[1], 'ph', '2', 'rid', ARGV[3])
+redis.call('HDEL', KEYS[1], 'it')
+for i = 6, #ARGV, 2 do
+  if ARGV[i + 1] == '' then redis.call('HDEL', KEYS[1], ARGV[i]) else redis.call('HSET', KEYS[1], ARGV[i], ARGV[i + 1]) end
+end
+return 1`,
+  },
+  /**
+   * Begins the next attempt. KEYS attempt, lock of the public job, batch. ARGV token, number of the attempt that ended,
+   * usage so far ('' unknown), outcome counted in the batch ('' when it was not published). → 1 | 0 lock | -1 elsewhere
+   */
+  trawlNextAttempt: {
+    keys: 3,
+    lua: `
+if redis.call('GET', KEYS[2]) ~= ARGV[1] then return 0 end
+local cur = redis.call('HMGET', KEYS[1], 'n', 'ph', 'at', 'dg', 'job')
+if cur[1] ~= ARGV[2] then return -1 end
+local phase = tonumber(cur[2])
+if phase < 5 then return -1 end
+redis.call('DEL', KEYS[1])
+redis.call('HSET', KEYS[1], 'n', tonumber(cur[1]) + 1, 'ph', '0', 'at', cur[3], 'dg', cur[4])
+if cur[5] then redis.call('HSET', KEYS[1], 'job', cur[5]) end
+if ARGV[3] ~= '' then redis.call('HSET', KEYS[1], 'ub', ARGV[3]) end
+if phase == 6 and ARGV[4] ~= '' then
+  redis.call('HINCRBY', KEYS[3], 'settled', -1)
+  redis.call('HINCRBY', KEYS[3], 'o:' .. ARGV[4], -1)
+end
+return 1`,
+  },
+  /**
+   * Publishes an outcome once: counts it, tells the event stream, gives the hash a lifetime. KEYS attempt, batch, events.
+   * ARGV attempt number, outcome, finishes of the public job so far, document, id, batch, lifetime, event bound, items,
+   * usage ('' unknown), batch lifetime. → 1 first | 0 done before | -1 unknown attempt
+   */
+  trawlDone: {
+    keys: 3,
+    lua: `
+local cur = redis.call('HMGET', KEYS[1], 'n', 'ph', 'at', 'dg', 'job')
+if cur[1] ~= ARGV[1] then return -1 end
+if cur[2] == '6' then return 0 end
+redis.call('DEL', KEYS[1])
+redis.call('HSET', KEYS[1], 'n', cur[1], 'ph', '6', 'at', cur[3], 'dg', cur[4], 'oc', ARGV[2], 'am', ARGV[3])
+if cur[5] then redis.call('HSET', KEYS[1], 'job', cur[5]) end
+if ARGV[10] ~= '' then redis.call('HSET', KEYS[1], 'ub', ARGV[10]) end
+redis.call('PEXPIRE', KEYS[1], ARGV[7])
+local settled = redis.call('HINCRBY', KEYS[2], 'settled', 1)
+redis.call('HINCRBY', KEYS[2], 'o:' .. ARGV[2], 1)
+redis.call('HINCRBY', KEYS[2], 'items', ARGV[9])
+if ARGV[10] ~= '' then redis.call('HINCRBYFLOAT', KEYS[2], 'usage', ARGV[10]) end
+redis.call('PEXPIRE', KEYS[2], ARGV[11])
+redis.call('XADD', KEYS[3], 'MAXLEN', '~', ARGV[8], '*', 'type', 'scrape.settled', 'id', ARGV[5], 'batch', ARGV[6], 'data', ARGV[4])
+if settled == tonumber(redis.call('HGET', KEYS[2], 'submitted')) then
+  local totals = {}
+  local all = redis.call('HGETALL', KEYS[2])
+  for i = 1, #all, 2 do totals[all[i]] = all[i + 1] end
+  redis.call('XADD', KEYS[3], 'MAXLEN', '~', ARGV[8], '*', 'type', 'batch.settled', 'id', '', 'batch', ARGV[6], 'data', cjson.encode(totals))
+end
+return 1`,
+  },
+  /** KEYS attempt. ARGV lifetime of a mark on a scrape that is not known yet. → {phase ('' unknown), n, job} */
+  trawlCancel: {
+    keys: 1,
+    lua: `${now}
+local cur = redis.call('HMGET', KEYS[1], 'ph', 'n', 'job')
+if cur[1] == '6' then return cur end
+redis.call('HSETNX', KEYS[1], 'cx', now)
+if not cur[1] then redis.call('PEXPIRE', KEYS[1], ARGV[1]) end
+return {cur[1] or '', cur[2] or '', cur[3] or ''}`,
+  },
+  /**
+   * Reserves up to `want` run slots for 5 s, before jobs are taken. KEYS slots, server state. ARGV limit, want, lifetime,
+   * member prefix, probe interval. → {granted, reason ('' free, 'full' or a hold), ms until it is worth asking again}
+   */
+  trawlReserve: {
+    keys: 2,
+    lua: `${now}
+redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', '(' .. now)
+local s = redis.call('HMGET', KEYS[2], 'paused', 'held', 'probeAt', 'coolUntil', 'penalty', 'penaltyUntil', 'coolReason')
+if s[1] then return {0, 'paused', 5000} end
+local limit = tonumber(ARGV[1])
+local want = tonumber(ARGV[2])
+if s[6] and tonumber(s[6]) > now then limit = math.max(1, limit - tonumber(s[5])) end
+if s[4] and tonumber(s[4]) > now then return {0, s[7] or 'capacity', tonumber(s[4]) - now} end
+if s[2] then
+  local probeAt = tonumber(s[3] or '0')
+  if probeAt > now then return {0, s[2], probeAt - now} end
+  redis.call('HSET', KEYS[2], 'probeAt', now + tonumber(ARGV[5]))
+  want = 1
+end
+local free = limit - redis.call('ZCARD', KEYS[1])
+if free <= 0 then return {0, 'full', 1000} end
+local n = math.min(free, want)
+for i = 1, n do redis.call('ZADD', KEYS[1], now + tonumber(ARGV[3]), ARGV[4] .. i) end
+return {n, '', 0}`,
+  },
+  /**
+   * Gives a reserved slot to a scrape whose start is under way. KEYS slots, memory. ARGV reservation, scrape, lifetime,
+   * limit, MB of this run, MB limit (0: none). → 1 | 0 no slot any more | -1 not enough memory now
+   */
+  trawlBind: {
+    keys: 2,
+    lua: `${now}
+redis.call('ZREM', KEYS[1], ARGV[1])
+local score = redis.call('ZSCORE', KEYS[1], ARGV[2])
+if not score then
+  redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', '(' .. now)
+  if redis.call('ZCARD', KEYS[1]) >= tonumber(ARGV[4]) then return 0 end
+  if tonumber(ARGV[6]) > 0 then
+    local sum = tonumber(ARGV[5])
+    local held = redis.call('HGETALL', KEYS[2])
+    for i = 1, #held, 2 do
+      if redis.call('ZSCORE', KEYS[1], held[i]) then sum = sum + tonumber(held[i + 1]) else redis.call('HDEL', KEYS[2], held[i]) end
+    end
+    if sum > tonumber(ARGV[6]) then return -1 end
+  end
+end
+if tonumber(ARGV[6]) > 0 then redis.call('HSET', KEYS[2], ARGV[2], ARGV[5]) end
+if score ~= 'inf' then redis.call('ZADD', KEYS[1], now + tonumber(ARGV[3]), ARGV[2]) end
+return 1`,
+  },
+  /** KEYS slots. ARGV lifetime, scrape …: renews slots whose start is under way; a run's slot needs no renewal. */
+  trawlRenew: {
+    keys: 1,
+    lua: `${now}
+for i = 2, #ARGV do
+  if redis.call('ZSCORE', KEYS[1], ARGV[i]) ~= 'inf' then redis.call('ZADD', KEYS[1], now + tonumber(ARGV[1]), ARGV[i]) end
+end
+return 1`,
+  },
+  /** KEYS slots, memory. ARGV wake channel, server, member …: releases; releasing twice is nothing. */
+  trawlRelease: {
+    keys: 2,
+    lua: `
+local n = 0
+for i = 3, #ARGV do
+  n = n + redis.call('ZREM', KEYS[1], ARGV[i])
+  redis.call('HDEL', KEYS[2], ARGV[i])
+end
+if n > 0 then redis.call('PUBLISH', ARGV[1], ARGV[2]) end
+return n`,
+  },
+  /**
+   * "Not now": the server cools down, 5 s doubling to 5 min, and its effective run limit sinks by one for 5 minutes.
+   * KEYS server state. ARGV reason, retry-after ms (0: none), whether the limit sinks. → ms of the cool-down
+   */
+  trawlCoolDown: {
+    keys: 1,
+    lua: `${now}
+local s = redis.call('HMGET', KEYS[1], 'coolUntil', 'coolFails', 'penalty', 'penaltyUntil')
+local fails = tonumber(s[2] or '0')
+if s[1] and tonumber(s[1]) > now then return tonumber(s[1]) - now end
+if s[1] and now - tonumber(s[1]) > 600000 then fails = 0 end
+local wait = math.min(300000, 5000 * 2 ^ math.min(fails, 10))
+wait = math.max(wait, tonumber(ARGV[2]))
+redis.call('HSET', KEYS[1], 'coolUntil', now + wait, 'coolFails', fails + 1, 'coolReason', ARGV[1])
+if ARGV[3] == '1' then
+  local penalty = 0
+  if s[4] and tonumber(s[4]) > now then penalty = tonumber(s[3]) end
+  redis.call('HSET', KEYS[1], 'penalty', penalty + 1, 'penaltyUntil', now + 300000)
+end
+return wait`,
+  },
+} as const;
+
+type ScriptName = keyof typeof scripts;
+type Scripted = Record<ScriptName, (...args: (string | number)[]) => Promise<unknown>>;
+
+/** Adds the scripts to a connection as commands. Calling it twice on one connection does no harm. */
+export function withScripts(redis: Redis): Redis & Scripted {
+  for (const [name, { keys, lua }] of Object.entries(scripts)) {
+    if (!(name in redis)) redis.defineCommand(name, { numberOfKeys: keys, lua });
+  }
+  return redis as Redis & Scripted;
+}
+
+export type ScriptedRedis = ReturnType<typeof withScripts>;

@@ -1,0 +1,107 @@
+import type { Keys } from './names.js';
+import type { ScriptedRedis } from './scripts.js';
+
+/** A slot reserved before a job is taken lives this long; the job is taken within milliseconds. */
+export const reservedMs = 5_000;
+/** A slot whose start is under way lives this long unless the worker renews it: a dead worker's comes back by itself. */
+export const startingMs = 30_000;
+/** A held server or tool lets one start through this often, to see whether it works again (design B5). */
+export const probeEveryMs = 300_000;
+
+export interface Reservation {
+  readonly members: readonly string[];
+  /** Why there are none: `full`, or the reason of a hold, cool-down or pause; '' when there are some. */
+  readonly reason: string;
+  /** Not worth asking again before this many ms, unless a slot is released. */
+  readonly waitMs: number;
+}
+
+/**
+ * The run slots of one server, fleet-wide (design B1, Slots). A slot is reserved (5 s), bound to a scrape while its start
+ * is under way (30 s, renewed), and belongs to the run, without expiry, until its final status is seen.
+ */
+export class Slots {
+  private sequence = 0;
+  private readonly starting = new Set<string>();
+  private renewal: NodeJS.Timeout | null = null;
+
+  constructor(
+    private readonly redis: ScriptedRedis,
+    private readonly keys: Keys,
+    private readonly server: string,
+    private readonly limits: { readonly runs: number; readonly memoryMb: number | null },
+    /** Unique to the process. */
+    private readonly owner: string,
+    private readonly onError: (error: unknown) => void,
+  ) {}
+
+  async reserve(want: number): Promise<Reservation> {
+    const prefix = `~${this.owner}:${this.sequence++}:`;
+    const [granted, reason, waitMs] = (await this.redis.trawlReserve(
+      this.keys.slots(this.server),
+      this.keys.server(this.server),
+      this.limits.runs,
+      want,
+      reservedMs,
+      prefix,
+      probeEveryMs,
+    )) as [number, string, number];
+    const members = Array.from({ length: granted }, (_, index) => `${prefix}${index + 1}`);
+    return { members, reason, waitMs };
+  }
+
+  /** Turns a reservation into the scrape's slot and keeps it alive until `toRun` or `release`. */
+  async bind(member: string, scrape: string, memoryMb: number): Promise<'bound' | 'none' | 'memory'> {
+    const result = await this.redis.trawlBind(
+      this.keys.slots(this.server),
+      this.keys.slotMemory(this.server),
+      member,
+      scrape,
+      startingMs,
+      this.limits.runs,
+      memoryMb,
+      this.limits.memoryMb ?? 0,
+    );
+    if (result !== 1) return result === 0 ? 'none' : 'memory';
+    this.starting.add(scrape);
+    this.renewal ??= setInterval(() => this.renew(), startingMs / 3).unref();
+    return 'bound';
+  }
+
+  /** The run is known: from here the slot stays until its final status is seen. */
+  async toRun(scrape: string): Promise<void> {
+    await this.redis.zadd(this.keys.slots(this.server), '+inf', scrape);
+    this.starting.delete(scrape);
+  }
+
+  async release(...members: string[]): Promise<void> {
+    if (members.length === 0) return;
+    for (const member of members) this.starting.delete(member);
+    await this.redis.trawlRelease(
+      this.keys.slots(this.server),
+      this.keys.slotMemory(this.server),
+      this.keys.wakeChannel,
+      this.server,
+      ...members,
+    );
+  }
+
+  /** Scrapes that hold a slot for a run, for the reaper. */
+  async holders(): Promise<string[]> {
+    return this.redis.zrangebyscore(this.keys.slots(this.server), '+inf', '+inf');
+  }
+
+  async inFlight(): Promise<number> {
+    return this.redis.zcount(this.keys.slots(this.server), '+inf', '+inf');
+  }
+
+  close(): void {
+    if (this.renewal !== null) clearInterval(this.renewal);
+    this.renewal = null;
+  }
+
+  private renew(): void {
+    if (this.starting.size === 0) return;
+    this.redis.trawlRenew(this.keys.slots(this.server), startingMs, ...this.starting).catch(this.onError);
+  }
+}

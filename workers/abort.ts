@@ -1,0 +1,78 @@
+import type { Job, Worker } from 'bullmq';
+import { DelayedError } from 'bullmq';
+import type { ServerConfig } from '../src/config.js';
+import { stageQueue } from '../src/queue/names.js';
+import { decideFinished } from '../src/run/outcome.js';
+import { afterAbort } from '../src/run/poll.js';
+import { backoff } from '../src/run/schedule.js';
+import type { WorkerContext } from './context.js';
+import { FetchingWorker } from './fetching-worker.js';
+import { carryOut } from './poll.js';
+import { complete, type Next, runStep, type Step, settle, workerOptions } from './stage.js';
+
+/** An orphan that the server never lets us end is given up after this many tries, about a day. */
+const orphanTries = 3_000;
+
+/**
+ * Takes an abort job, aborts the run, and comes back until its status is final; then pages (deadline) or the outcome
+ * (cancel) follow. Orphans, runs without an attempt, are aborted the same way and leave nothing.
+ */
+export function createAbortWorker(ctx: WorkerContext, server: ServerConfig): Worker {
+  return new FetchingWorker(
+    stageQueue('abort', server.name),
+    (job, token) =>
+      job.name === 'orphan'
+        ? abortOrphan(ctx, server.name, job, token ?? '')
+        : runStep(ctx, 'abort', server.name, job, token ?? '', (step) => abort(ctx, step)),
+    workerOptions(ctx, 32, 1_000_000),
+    ctx,
+  );
+}
+
+async function abort(ctx: WorkerContext, step: Step): Promise<Next> {
+  const { attempt } = step;
+  if (attempt.phase === 'reading' && attempt.cancelledAt !== null && attempt.spec !== null) {
+    return settle(ctx, step, decideFinished(attempt, attempt.spec, ctx.now(), null));
+  }
+  if (attempt.phase !== 'running' && attempt.phase !== 'aborting') return complete;
+  if (attempt.runId === null || attempt.spec === null) return complete;
+  const { port } = ctx.server(step.server);
+  // ABORTING: the call was heard, only its end is missing.
+  const heard = attempt.status === 'ABORTING' && attempt.abortTries % 5 !== 0;
+  const result = heard ? await port.poll(attempt.runId, { waitSecs: 0 }) : await port.abort(attempt.runId);
+  const after = afterAbort(attempt, attempt.spec, result, ctx.now());
+  const counted = { abortTries: attempt.abortTries + 1, stallBase: step.stallBase };
+  // Usage is absent from an abort's answer; one more look brings the bill.
+  if ((after.do === 'read' || after.do === 'settle') && after.sighting !== null && !heard) {
+    const look = await port.poll(attempt.runId, { waitSecs: 0 });
+    if (look.ok && look.value.final) {
+      return carryOut(ctx, step, afterAbort(attempt, attempt.spec, look, ctx.now()), counted);
+    }
+  }
+  return carryOut(ctx, step, after, counted);
+}
+
+async function abortOrphan(ctx: WorkerContext, server: string, job: Job, token: string): Promise<void> {
+  const runId = (job.data as { runId?: unknown }).runId;
+  if (typeof runId !== 'string') return;
+  const { port } = ctx.server(server);
+  const result = await port.abort(runId);
+  const log = ctx.log.child({ runId, server });
+  if (result.ok && result.value.final) {
+    ctx.metrics.orphanRun(server, 'aborted');
+    log.warn({ event: 'orphan.aborted', status: result.value.status }, 'a run without an owner was ended');
+    return;
+  }
+  if (!result.ok && result.failure.notFound) return;
+  const tries = job.attemptsStarted;
+  if (tries > orphanTries) {
+    ctx.metrics.orphanRun(server, 'given_up');
+    log.error(
+      { event: 'orphan.given_up', tries },
+      'a run without an owner could not be ended; look at it on the server',
+    );
+    return;
+  }
+  await job.moveToDelayed(ctx.now() + backoff(1_000, tries, 30_000), token);
+  throw new DelayedError();
+}

@@ -1,0 +1,30 @@
+import type { Logger } from 'pino';
+import type { Config } from '../src/config.js';
+import type { ScrapeServer } from '../src/mcp/port.js';
+import type { Metrics } from '../src/metrics/index.js';
+import type { AttemptStore } from '../src/queue/attempt-store.js';
+import type { Holds } from '../src/queue/holds.js';
+import type { Keys } from '../src/queue/names.js';
+import type { Queues } from '../src/queue/queues.js';
+import type { ScriptedRedis } from '../src/queue/scripts.js';
+import type { Slots } from '../src/queue/slots.js';
+import type { Sink } from '../src/sinks/contract.js';
+import type { Liveness } from './liveness.js';
+
+/** What every worker of a process shares. */
+export interface WorkerContext {
+  readonly config: Config;
+  readonly redis: ScriptedRedis;
+  readonly keys: Keys;
+  readonly queues: Queues;
+  readonly store: AttemptStore;
+  readonly holds: Holds;
+  readonly sink: Sink;
+  readonly metrics: Metrics;
+  readonly log: Logger;
+  readonly liveness: Liveness;
+  /** Unique to the process. */
+  readonly owner: string;
+  server(name: string): { readonly port: ScrapeServer; readonly slots: Slots };
+  now(): number;
+}

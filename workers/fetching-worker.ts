@@ -1,0 +1,30 @@
+import { type Processor, Worker, type WorkerOptions } from 'bullmq';
+import type { WorkerContext } from './context.js';
+
+/**
+ * A BullMQ worker that reports each fetch (liveness), logs its errors once each, and counts stalled jobs. `moveToActive`
+ * is where BullMQ asks Redis for work.
+ */
+export class FetchingWorker extends Worker {
+  constructor(name: string, processor: Processor, options: WorkerOptions, ctx: WorkerContext) {
+    super(name, processor, options);
+    const inner = this as unknown as { moveToActive(token: string, name?: string): Promise<unknown> };
+    const moveToActive = inner.moveToActive.bind(this);
+    inner.moveToActive = async (token, workerName) => {
+      const job = await moveToActive(token, workerName);
+      ctx.liveness.beat(name);
+      return job;
+    };
+    this.on('active', () => ctx.liveness.beat(name));
+    this.on('stalled', (jobId) => {
+      ctx.metrics.stalledJob(name);
+      ctx.log.warn(
+        { event: 'job.stalled', queue: name, jobId },
+        'a worker lost this job; it is taken up again',
+      );
+    });
+    this.on('error', (error) => {
+      ctx.log.warn({ event: 'worker.error', queue: name, message: error.message }, 'worker error');
+    });
+  }
+}

@@ -1,0 +1,119 @@
+import type { Job, Processor, WorkerOptions } from 'bullmq';
+import type { Slots } from '../src/queue/slots.js';
+import type { WorkerContext } from './context.js';
+import { FetchingWorker } from './fetching-worker.js';
+import type { Wakeups } from './wakeups.js';
+
+/** At most this many slots are reserved at once: they live for 5 s, and the jobs have to be taken within that. */
+const reserveAtOnce = 16;
+
+/** The parts of BullMQ's Worker that its own main loop uses and its types keep to itself. */
+interface WorkerInternals {
+  mainLoop: () => Promise<void>;
+  waitForJob(blockUntil: number): Promise<number>;
+  blockUntil: number;
+  drained: boolean;
+}
+
+/**
+ * The gate (design B1): take a run slot first, a start job second. BullMQ's main loop is replaced by this one; the
+ * stalled check, the lock manager and closing stay BullMQ's, because `run()` and `close()` do.
+ *
+ * ```
+ *   wait for a job ──► reserve slots ──► take a job for each ──► process (its slot goes with it)
+ *        ▲                  │ none: wait for a release, at most as long as the gate says
+ *        └──────────────────┘
+ * ```
+ * A reserved slot that gets no job is given back at once. A job's slot is found by the processor in `slotOf`.
+ */
+export class GatedWorker extends FetchingWorker {
+  private readonly slotByToken = new Map<string, string>();
+  private readonly inHand = new Set<Promise<unknown>>();
+  private tokens = 0;
+
+  constructor(
+    name: string,
+    processor: Processor,
+    options: WorkerOptions,
+    ctx: WorkerContext,
+    private readonly slots: Slots,
+    private readonly wakeups: Wakeups,
+    private readonly server: string,
+  ) {
+    super(name, processor, options, ctx);
+    this.ctx = ctx;
+    this.internals.mainLoop = () => this.gatedLoop();
+  }
+
+  private readonly ctx: WorkerContext;
+
+  private get internals(): WorkerInternals {
+    return this as unknown as WorkerInternals;
+  }
+
+  /** The reserved slot a job was taken with. */
+  slotOf(token: string): string | undefined {
+    return this.slotByToken.get(token);
+  }
+
+  private async gatedLoop(): Promise<void> {
+    let expectWork = true;
+    while (!this.closing) {
+      if (this.inHand.size >= this.concurrency) {
+        await Promise.race(this.inHand);
+        continue;
+      }
+      if (!expectWork) {
+        await this.internals.waitForJob(this.internals.blockUntil);
+        expectWork = true;
+        continue;
+      }
+      try {
+        expectWork = await this.takeSome();
+      } catch (error) {
+        if (this.closing) break;
+        this.emit('error', error as Error);
+        await this.wakeups.wait(this.server, 1_000);
+      }
+    }
+    await Promise.allSettled(this.inHand);
+  }
+
+  /** False when the queue had nothing for us. */
+  private async takeSome(): Promise<boolean> {
+    const want = Math.min(reserveAtOnce, this.concurrency - this.inHand.size);
+    const woken = this.wakeups.count(this.server);
+    const { members, waitMs } = await this.slots.reserve(want);
+    this.ctx.liveness.beat(this.name);
+    if (members.length === 0) {
+      await this.wakeups.wait(this.server, Math.min(1_000, waitMs), woken);
+      return true;
+    }
+    for (const [index, member] of members.entries()) {
+      const token = `${this.id}:${this.tokens++}`;
+      const job = this.closing ? undefined : await this.getNextJob(token, { block: false });
+      if (job === undefined) {
+        await this.slots.release(...members.slice(index));
+        return false;
+      }
+      this.slotByToken.set(token, member);
+      this.hold(this.work(job, token));
+    }
+    return true;
+  }
+
+  private async work(job: Job, token: string): Promise<void> {
+    try {
+      await this.processJob(job, token, () => false);
+    } finally {
+      this.slotByToken.delete(token);
+    }
+  }
+
+  private hold(work: Promise<void>): void {
+    const held = work
+      .catch((error) => this.emit('error', error as Error))
+      .finally(() => this.inHand.delete(held));
+    this.inHand.add(held);
+  }
+}

@@ -1,0 +1,179 @@
+import type { Worker } from 'bullmq';
+import type { ServerConfig } from '../src/config.js';
+import type { AttemptPatch } from '../src/queue/attempt-store.js';
+import { eventBound } from '../src/queue/publish.js';
+import type { Attempt, RunSpec, Slice } from '../src/run/attempt.js';
+import { decide, decideFinished } from '../src/run/outcome.js';
+import { afterRead, beforeRead, sliceAfter } from '../src/run/pages.js';
+import type { SinkTarget } from '../src/sinks/contract.js';
+import type { WorkerContext } from './context.js';
+import { writeRecords } from './records.js';
+import { heldOnTheWay } from './refusals.js';
+import { complete, createStageWorker, type Next, type Step, settle } from './stage.js';
+
+/**
+ * Takes the pages job of a final run, reads its dataset slice by slice, makes each page durable before the next is asked
+ * for, then its records, and decides the outcome.
+ */
+export function createPagesWorker(ctx: WorkerContext, server: ServerConfig): Worker {
+  return createStageWorker(ctx, 'pages', server.name, 32, (step) => pages(ctx, step));
+}
+
+async function pages(ctx: WorkerContext, step: Step): Promise<Next> {
+  const { spec } = step.attempt;
+  if (step.attempt.phase !== 'reading' || spec === null) return complete;
+  const target: SinkTarget = {
+    batch: spec.batch,
+    id: spec.id,
+    attempt: step.attempt.n,
+    digest: step.attempt.digest,
+  };
+  await ctx.sink.begin(target);
+  let { attempt } = step;
+  for (;;) {
+    const before = beforeRead(attempt, spec, ctx.config.results.pageBytes, ctx.now());
+    if (before.do === 'wait') return snooze(ctx, step, before.until, {});
+    if (before.do === 'finish') return settle(ctx, { ...step, attempt }, before.decision);
+    const turn = await readSlice(ctx, { ...step, attempt }, spec, target, before.slice);
+    if (turn.do === 'leave') return turn.next;
+    if (turn.do === 'end') return finish(ctx, { ...step, attempt: turn.attempt }, spec, target, turn.shortOf);
+    attempt = turn.attempt;
+  }
+}
+
+type Turn =
+  | { readonly do: 'go_on'; readonly attempt: Attempt }
+  | { readonly do: 'end'; readonly attempt: Attempt; readonly shortOf: number | null }
+  | { readonly do: 'leave'; readonly next: Next };
+
+async function readSlice(
+  ctx: WorkerContext,
+  step: Step,
+  spec: RunSpec,
+  target: SinkTarget,
+  slice: Slice,
+): Promise<Turn> {
+  const { attempt } = step;
+  if (attempt.slice === null) {
+    if (!(await save(ctx, step, { slice }))) return { do: 'leave', next: complete };
+  }
+  const requestedAt = ctx.now();
+  const result = await ctx.server(step.server).port.readPage({
+    datasetId: attempt.datasetId as string,
+    offset: slice.offset,
+    limit: slice.limit,
+    fields: spec.fields,
+  });
+  const after = afterRead(attempt, slice, result, requestedAt, ctx.config.results.pageBytes);
+  switch (after.do) {
+    case 'write':
+      return writePage(ctx, step, target, after);
+    case 'shrink': {
+      const next = { ...attempt, slice: after.slice };
+      if (!(await save(ctx, step, { slice: after.slice }))) return { do: 'leave', next: complete };
+      return { do: 'go_on', attempt: next };
+    }
+    case 'end':
+      return { do: 'end', attempt, shortOf: after.shortOf };
+    case 'wait':
+      return { do: 'leave', next: await snooze(ctx, step, after.until, { reads: attempt.reads + 1 }) };
+    case 'hold':
+      await heldOnTheWay(ctx, step.server, after);
+      return { do: 'leave', next: await snooze(ctx, step, after.until, { reads: attempt.reads + 1 }) };
+    case 'give_up': {
+      const message = `The run ended ${attempt.status} but its items could not be read: ${after.message} The ${attempt.items} read before were kept.`;
+      const decision = decide('failed', message, ctx.now(), attempt.warnings);
+      return { do: 'leave', next: await settle(ctx, step, decision) };
+    }
+    default:
+      return after satisfies never;
+  }
+}
+
+async function writePage(
+  ctx: WorkerContext,
+  step: Step,
+  target: SinkTarget,
+  write: { slice: Slice; lines: readonly string[]; replan: boolean; end: boolean },
+): Promise<Turn> {
+  const { attempt } = step;
+  const { slice, lines } = write;
+  if (write.replan && !(await save(ctx, step, { slice }))) return { do: 'leave', next: complete };
+  const { bytes } = await ctx.sink.writePage(target, { index: slice.index, offset: slice.offset, lines });
+  ctx.metrics.sinkHeld(ctx.sink.name, false);
+  const read = lines.reduce((sum, line) => sum + Buffer.byteLength(line) + 1, 0);
+  const counted = {
+    pages: attempt.pages + 1,
+    items: attempt.items + lines.length,
+    bytes: attempt.bytes + read,
+  };
+  const next = sliceAfter(counted, slice, ctx.config.results.pageBytes);
+  const patch = {
+    ...counted,
+    slice: next,
+    reads: null,
+    faults: null,
+    stallBase: step.stallBase,
+  };
+  if (!(await save(ctx, step, patch))) return { do: 'leave', next: complete };
+  ctx.metrics.pageWritten(step.server, ctx.sink.name, lines.length, bytes);
+  await announce(ctx, target, slice, lines.length, bytes);
+  const written: Attempt = { ...attempt, ...counted, slice: next, reads: 0 };
+  if (write.end) return { do: 'end', attempt: written, shortOf: null };
+  const { attempt: fresh } = await ctx.store.load(attempt.scrape);
+  return { do: 'go_on', attempt: { ...written, cancelledAt: fresh?.cancelledAt ?? null } };
+}
+
+async function finish(
+  ctx: WorkerContext,
+  step: Step,
+  spec: RunSpec,
+  target: SinkTarget,
+  shortOf: number | null,
+): Promise<Next> {
+  const records = await writeRecords(ctx, step, spec, target);
+  if (records.do === 'leave') return records.next;
+  return settle(ctx, step, decideFinished(records.attempt, spec, ctx.now(), shortOf));
+}
+
+async function snooze(ctx: WorkerContext, step: Step, until: number, patch: AttemptPatch): Promise<Next> {
+  if (Object.keys(patch).length > 0 && !(await save(ctx, step, patch))) return complete;
+  return { do: 'snooze', until };
+}
+
+/** False when another worker has moved on. */
+export async function save(ctx: WorkerContext, step: Step, patch: AttemptPatch): Promise<boolean> {
+  const from = { lowest: 'reading', highest: 'reading' } as const;
+  return (await ctx.store.advance(step.attempt, step.lock, from, null, patch)) === 'done';
+}
+
+async function announce(
+  ctx: WorkerContext,
+  target: SinkTarget,
+  slice: Slice,
+  items: number,
+  bytes: number,
+): Promise<void> {
+  const data = JSON.stringify({
+    page: slice.index,
+    offset: slice.offset,
+    items,
+    bytes,
+    attempt: target.attempt,
+  });
+  await ctx.redis.xadd(
+    ctx.keys.events,
+    'MAXLEN',
+    '~',
+    eventBound,
+    '*',
+    'type',
+    'page.written',
+    'id',
+    target.id,
+    'batch',
+    target.batch,
+    'data',
+    data,
+  );
+}

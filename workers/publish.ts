@@ -1,0 +1,39 @@
+import { publishOutcome } from '../src/queue/publish.js';
+import type { Attempt, Decision } from '../src/run/attempt.js';
+import { outcomeClass, type Subject } from '../src/run/outcome.js';
+import type { OutcomeDocument } from '../src/scrape/types.js';
+import type { WorkerContext } from './context.js';
+
+/** Publishes a decision and, the first time, counts and logs it. */
+export async function publish(
+  ctx: WorkerContext,
+  attempt: Attempt,
+  subject: Subject,
+  decision: Decision,
+  finishes: number,
+): Promise<OutcomeDocument> {
+  const deps = { redis: ctx.redis, keys: ctx.keys, sink: ctx.sink, keep: ctx.config.keep };
+  const { document, first } = await publishOutcome(deps, attempt, subject, decision, finishes);
+  ctx.metrics.sinkHeld(ctx.sink.name, false);
+  if (!first) return document;
+  const { server, tool, outcome } = document;
+  ctx.metrics.scrapeSettled(server, tool, outcome);
+  ctx.metrics.scrapeDuration(server, tool, Math.max(0, decision.finishedAt - attempt.submittedAt) / 1000);
+  if (attempt.usageUsd !== null) ctx.metrics.usage(server, tool, attempt.usageUsd);
+  const verdict = outcomeClass(outcome, attempt.spec?.onEmpty);
+  const level = verdict === 'ok' ? 'info' : 'warn';
+  ctx.log[level](
+    {
+      event: 'scrape.settled',
+      scrapeId: attempt.scrape,
+      runId: document.runId ?? undefined,
+      server,
+      tool,
+      outcome,
+      items: document.items,
+      message: document.message,
+    },
+    `scrape ${outcome}`,
+  );
+  return document;
+}

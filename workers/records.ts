@@ -1,0 +1,77 @@
+import type { RecordView } from '../src/mcp/port.js';
+import type { Attempt, RunSpec } from '../src/run/attempt.js';
+import { cleanText } from '../src/scrape/clean-text.js';
+import type { SinkTarget } from '../src/sinks/contract.js';
+import type { WorkerContext } from './context.js';
+import { save } from './pages.js';
+import { heldOnTheWay } from './refusals.js';
+import { complete, type Next, type Step } from './stage.js';
+
+type Records =
+  | { readonly do: 'done'; readonly attempt: Attempt }
+  | { readonly do: 'leave'; readonly next: Next };
+
+/** How often a record that cannot be read is tried before it becomes a warning. */
+const triesPerRecord = 5;
+
+/** Writes the records a scrape asked for, after its items; a missing or linked one is a warning, not a failure. */
+export async function writeRecords(
+  ctx: WorkerContext,
+  step: Step,
+  spec: RunSpec,
+  target: SinkTarget,
+): Promise<Records> {
+  let { attempt } = step;
+  while (attempt.recordsDone < spec.records.length) {
+    const key = spec.records[attempt.recordsDone] as string;
+    const warnings = [...attempt.warnings];
+    if (attempt.storeId === null) {
+      warnings.push(`Record ${cleanText(key, 80)} could not be read: the run named no key-value store.`);
+    } else {
+      const result = await ctx.server(step.server).port.readRecord(attempt.storeId, key);
+      if (result.ok) {
+        const warning = await writeRecord(ctx, target, key, result.value);
+        if (warning !== null) warnings.push(warning);
+      } else if (result.failure.notFound) {
+        warnings.push(`Record ${cleanText(key, 80)} does not exist in the run's key-value store.`);
+      } else if (attempt.reads + 1 < triesPerRecord || result.failure.refusal === 'server') {
+        if (result.failure.refusal === 'server' || result.failure.refusal === 'not_now') {
+          const { holdReason, retryAfterMs, message } = result.failure;
+          await heldOnTheWay(ctx, step.server, {
+            reason: holdReason ?? 'unreachable',
+            retryAfterMs,
+            message,
+          });
+        }
+        if (!(await save(ctx, step, { reads: attempt.reads + 1 }))) return { do: 'leave', next: complete };
+        return { do: 'leave', next: { do: 'snooze', until: ctx.now() + 2_000 * (attempt.reads + 1) } };
+      } else {
+        warnings.push(`Record ${cleanText(key, 80)} could not be read: ${result.failure.message}`);
+      }
+    }
+    const patch = { recordsDone: attempt.recordsDone + 1, warnings, reads: 0 };
+    if (!(await save(ctx, step, { ...patch, warnings: warnings.length > 0 ? warnings : null }))) {
+      return { do: 'leave', next: complete };
+    }
+    attempt = { ...attempt, ...patch };
+  }
+  return { do: 'done', attempt };
+}
+
+async function writeRecord(
+  ctx: WorkerContext,
+  target: SinkTarget,
+  key: string,
+  record: RecordView,
+): Promise<string | null> {
+  if (record.kind === 'link') {
+    return `Record ${cleanText(key, 80)} is too large to travel through MCP and was not fetched; the server keeps it at ${cleanText(record.uri, 200)}.`;
+  }
+  const { bytes } = await ctx.sink.writeRecord(target, {
+    key,
+    contentType: record.contentType,
+    body: record.body,
+  });
+  ctx.metrics.recordWritten(ctx.sink.name, bytes);
+  return null;
+}

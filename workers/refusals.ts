@@ -1,0 +1,90 @@
+import type { HoldReason } from '../src/mcp/port.js';
+import type { WorkerContext } from './context.js';
+import { complete, type Next, type Step } from './stage.js';
+
+export interface Refusal {
+  readonly hold: 'cool_down' | 'server' | 'tool' | 'none';
+  readonly reason: HoldReason;
+  readonly retryAfterMs: number | null;
+  readonly message: string;
+}
+
+/**
+ * A start that provably had no effect: what is at fault is held, and the job goes back to its place with nothing spent.
+ * The intent is cleared first, so that whoever takes the job next may start it.
+ */
+export async function refused(
+  ctx: WorkerContext,
+  server: string,
+  step: Step,
+  tool: string,
+  refusal: Refusal,
+): Promise<Next> {
+  const written = await ctx.store.advance(
+    step.attempt,
+    step.lock,
+    { lowest: 'queued', highest: 'starting' },
+    null,
+    { intentAt: null, startedAt: null, deadlineAt: null },
+  );
+  if (written === 'stale') return complete;
+  switch (refusal.hold) {
+    case 'cool_down':
+      await coolDown(ctx, server, refusal, true);
+      return { do: 'put_back' };
+    case 'server':
+      await holdServer(ctx, server, refusal.reason, refusal.message);
+      return { do: 'put_back' };
+    case 'tool': {
+      const now = ctx.now();
+      if (await ctx.holds.holdTool(server, tool, refusal.reason, refusal.message, now)) {
+        ctx.log.error(
+          { event: 'tool.held', server, tool, reason: refusal.reason, message: refusal.message },
+          'tool held: its jobs wait until it works again',
+        );
+      }
+      return { do: 'snooze', until: await ctx.holds.park(server, tool, step.job.id as string, now) };
+    }
+    case 'none':
+      return { do: 'snooze', until: ctx.now() + 5_000 };
+    default:
+      return refusal.hold satisfies never;
+  }
+}
+
+export async function holdServer(
+  ctx: WorkerContext,
+  server: string,
+  reason: HoldReason,
+  message: string,
+): Promise<void> {
+  if (!(await ctx.holds.holdServer(server, reason, message, ctx.now()))) return;
+  ctx.log.error(
+    { event: 'server.held', server, reason, message },
+    'server held: nothing is started until it works again',
+  );
+}
+
+export async function coolDown(
+  ctx: WorkerContext,
+  server: string,
+  refusal: Pick<Refusal, 'reason' | 'retryAfterMs' | 'message'>,
+  sink: boolean,
+): Promise<void> {
+  const ms = await ctx.holds.coolDown(server, refusal.reason, refusal.retryAfterMs, sink);
+  ctx.log.warn(
+    { event: 'server.cool_down', server, reason: refusal.reason, ms, message: refusal.message },
+    'the server says not now; starts wait',
+  );
+}
+
+/** A poll, read or abort that met a sick server: starts are held, and this job comes back later. */
+export async function heldOnTheWay(
+  ctx: WorkerContext,
+  server: string,
+  refusal: Pick<Refusal, 'reason' | 'retryAfterMs' | 'message'>,
+): Promise<void> {
+  if (refusal.reason === 'rate_limit' || refusal.reason === 'capacity')
+    await coolDown(ctx, server, refusal, false);
+  else await holdServer(ctx, server, refusal.reason, refusal.message);
+}

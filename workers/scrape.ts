@@ -1,0 +1,294 @@
+import { DelayedError, type Job, UnrecoverableError, WaitingChildrenError, type Worker } from 'bullmq';
+import { TrawlError } from '../src/errors.js';
+import { acceptScrape, conflict } from '../src/queue/accept.js';
+import type { Lock, Published } from '../src/queue/attempt-store.js';
+import { publicQueue, type Stage, stageJobId } from '../src/queue/names.js';
+import { startPriorityOf } from '../src/queue/priority.js';
+import type { Attempt, Decision } from '../src/run/attempt.js';
+import { cancelledMessage, decide, outcomeClass, shouldRetry, totalUsage } from '../src/run/outcome.js';
+import { retryDelay } from '../src/run/schedule.js';
+import { cleanText } from '../src/scrape/clean-text.js';
+import { digestOf, jobKey } from '../src/scrape/identity.js';
+import type { OutcomeDocument, Scrape } from '../src/scrape/types.js';
+import { SinkHeldError } from '../src/sinks/contract.js';
+import type { WorkerContext } from './context.js';
+import { FetchingWorker } from './fetching-worker.js';
+import { factsOf, type PublicJob, readPublicJob, type ScrapeFacts } from './public-job.js';
+import { publish } from './publish.js';
+import { workerOptions } from './stage.js';
+
+/** Crashes, or resumptions without a decision, after which a public job is settled as `errored`. */
+const crashesAllowed = 3;
+
+/**
+ * Takes a public job twice: first to accept it, add its start job and park; then, its last child done, to publish the
+ * outcome or begin the next attempt.
+ */
+export function createScrapeWorker(ctx: WorkerContext): Worker {
+  return new FetchingWorker(
+    publicQueue,
+    (job, token) => handle(ctx, job, token ?? ''),
+    workerOptions(ctx, 64, 20),
+    ctx,
+  );
+}
+
+async function handle(ctx: WorkerContext, job: Job, token: string): Promise<OutcomeDocument> {
+  keepForRetention(ctx, job);
+  try {
+    return await take(ctx, job, token);
+  } catch (error) {
+    if (error instanceof SinkHeldError) {
+      ctx.metrics.sinkHeld(ctx.sink.name, true);
+      ctx.log.warn(
+        { event: 'sink.held', reason: error.reason, message: error.message },
+        'the sink refuses writes; held',
+      );
+      return later(ctx, job, token, 5_000);
+    }
+    if (error instanceof Error && isFlow(error)) throw error;
+    if (error instanceof TrawlError && error.code === 'lock_lost') throw error;
+    ctx.log.error(
+      { event: 'step.fault', queue: publicQueue, err: error },
+      'a step failed by a fault of ours',
+    );
+    return later(ctx, job, token, Math.min(60_000, 1_000 * 2 ** Math.min(6, job.attemptsStarted)));
+  }
+}
+
+async function take(ctx: WorkerContext, job: Job, token: string): Promise<OutcomeDocument> {
+  const jobId = job.id as string;
+  const read = readPublicJob(ctx, jobId, job.data);
+  const identity = factsOf(read, null);
+  if (identity === null) return refuse(ctx, job, read);
+  const key = jobKey(identity.batch, identity.id);
+  const { attempt, published } = await ctx.store.load(key);
+  if (attempt === null) return read.ok ? accept(ctx, job, token, read.scrape) : refuse(ctx, job, read);
+  if (attempt.jobId !== jobId) return duplicate(ctx, job, token, identity, attempt);
+  const facts = factsOf(read, attempt) ?? identity;
+  const held = { ctx, job, token, facts, lock: { key: ctx.keys.lock(publicQueue, jobId), token } };
+  if (attempt.phase === 'done') return again(held, attempt, published);
+  if (attempt.phase === 'decided' && attempt.decision !== null)
+    return conclude(held, attempt, attempt.decision);
+  if (!read.ok && attempt.spec === null) return refuse(ctx, job, read);
+  return resume(held, attempt);
+}
+
+/** A public job of a known scrape, in this worker's hands. */
+interface Held {
+  readonly ctx: WorkerContext;
+  readonly job: Job;
+  readonly token: string;
+  readonly facts: ScrapeFacts;
+  readonly lock: Lock;
+}
+
+async function accept(ctx: WorkerContext, job: Job, token: string, scrape: Scrape): Promise<OutcomeDocument> {
+  const deps = { redis: ctx.redis, keys: ctx.keys, sink: ctx.sink, keep: ctx.config.keep };
+  const accepted = await acceptScrape(deps, scrape, job.id as string, job.timestamp, job.attemptsMade > 0);
+  switch (accepted.do) {
+    case 'start': {
+      ctx.metrics.scrapeSubmitted(scrape.server, scrape.tool);
+      const { attempt } = await ctx.store.load(jobKey(scrape.batch, scrape.id));
+      if (attempt?.cancelledAt) {
+        return refuseAs(ctx, job, scrape, attempt, 'cancelled', cancelledMessage(attempt));
+      }
+      const lock = { key: ctx.keys.lock(publicQueue, job.id as string), token };
+      return park({ ctx, job, token, facts: scrape, lock }, accepted.attempt, 0);
+    }
+    case 'conflict':
+      ctx.log.warn({ event: 'scrape.conflict', scrapeId: jobKey(scrape.batch, scrape.id) }, accepted.message);
+      throw new UnrecoverableError(accepted.message);
+    case 'settled':
+      ctx.metrics.scrapeDeduplicated(scrape.server);
+      return finish(job, accepted.outcome, scrape.onEmpty);
+    case 'known':
+      return take(ctx, job, token);
+    default:
+      return accepted satisfies never;
+  }
+}
+
+/** Another public job has this identity: this one ends as that one does, and pays for nothing. */
+async function duplicate(
+  ctx: WorkerContext,
+  job: Job,
+  token: string,
+  facts: ScrapeFacts & Partial<Scrape>,
+  attempt: Attempt,
+): Promise<OutcomeDocument> {
+  const digest = facts.input === undefined ? '' : digestOf(facts.tool, facts.input, facts.server);
+  if (attempt.digest !== '' && attempt.digest !== digest) {
+    const { message } = conflict(attempt.scrape);
+    ctx.log.warn({ event: 'scrape.conflict', scrapeId: attempt.scrape }, message);
+    throw new UnrecoverableError(message);
+  }
+  if (attempt.phase === 'done') {
+    const settled = await ctx.sink.find(facts.batch, facts.id);
+    if (settled !== null) {
+      ctx.metrics.scrapeDeduplicated(facts.server);
+      return finish(job, settled.outcome, facts.onEmpty);
+    }
+  }
+  return later(ctx, job, token, 5_000);
+}
+
+/** A published scrape is taken again: after a crash it ends the same way; after a retry of a failure it goes on. */
+async function again(held: Held, attempt: Attempt, published: Published | null): Promise<OutcomeDocument> {
+  const { ctx, job, facts } = held;
+  const settled = await ctx.sink.find(facts.batch, facts.id);
+  const document = settled?.outcome ?? (job.progress as OutcomeDocument);
+  const retried = job.attemptsMade > (published?.finishes ?? 0);
+  if (!retried || outcomeClass(document.outcome, facts.onEmpty) !== 'failure') {
+    return finish(job, document, facts.onEmpty);
+  }
+  await ctx.store.nextAttempt(attempt, held.lock, attempt.usageBefore, published?.outcome ?? null);
+  ctx.metrics.retried(facts.server, 'operator');
+  return parkNext(held, attempt, 0);
+}
+
+async function conclude(held: Held, attempt: Attempt, decision: Decision): Promise<OutcomeDocument> {
+  const { ctx, job, facts } = held;
+  if (!shouldRetry(attempt, facts, decision)) {
+    const document = await publish(ctx, attempt, facts, decision, job.attemptsMade);
+    return finish(job, document, facts.onEmpty);
+  }
+  await ctx.store.nextAttempt(attempt, held.lock, totalUsage(attempt), null);
+  ctx.metrics.retried(facts.server, decision.outcome);
+  const ids = { scrapeId: attempt.scrape, runId: attempt.runId ?? undefined, server: facts.server };
+  ctx.log.info(
+    { event: 'scrape.retried', ...ids, attempt: attempt.n, message: decision.message },
+    'another attempt follows',
+  );
+  return parkNext(held, attempt, retryDelay(attempt.n, ctx.config.retry.backoffMs));
+}
+
+/** Released without a decision: its child was removed, or a crash came between hash and hand-on. */
+async function resume(held: Held, attempt: Attempt): Promise<OutcomeDocument> {
+  const { ctx, job, facts } = held;
+  if ((job.stalledCounter ?? 0) > crashesAllowed && attempt.phase === 'queued') {
+    const message = `This scrape crashed its workers ${job.stalledCounter} times; look for the crash in the logs before you retry it.`;
+    return refuseAs(ctx, job, facts, attempt, 'errored', message);
+  }
+  if (attempt.phase === 'queued' && attempt.cancelledAt !== null) {
+    await ctx.queues.removeStage('start', facts.server, attempt.scrape, attempt.n);
+    const start = stageJobId(attempt.scrape, attempt.n, 'start');
+    if ((await ctx.queues.stage('start', facts.server).getJob(start)) === undefined) {
+      return refuseAs(ctx, job, facts, attempt, 'cancelled', cancelledMessage(attempt));
+    }
+  }
+  return park(held, attempt, 0);
+}
+
+async function parkNext(held: Held, attempt: Attempt, delayMs: number): Promise<OutcomeDocument> {
+  return park(held, { ...attempt, n: attempt.n + 1, phase: 'queued' }, delayMs);
+}
+
+/** Adds the child the attempt's phase needs and waits for it. The hash, not BullMQ's children, says which. */
+async function park(held: Held, attempt: Attempt, delayMs: number): Promise<OutcomeDocument> {
+  const { ctx, job, token, facts } = held;
+  const own = job.opts.priority;
+  // A parent with a priority would resume behind the whole backlog.
+  if (own !== undefined && own > 0) await job.changePriority({ priority: 0 });
+  const stage = stageOf(attempt);
+  const priority = stage === 'start' ? { priority: startPriorityOf(readPriority(job), own) } : {};
+  await ctx.queues.addStage(stage, attempt, facts.server, { delayMs, ...priority });
+  if (await job.moveToWaitingChildren(token)) throw new WaitingChildrenError();
+  return take(ctx, job, token);
+}
+
+function stageOf(attempt: Attempt): Stage {
+  switch (attempt.phase) {
+    case 'running':
+      return 'poll';
+    case 'aborting':
+      return 'abort';
+    case 'reading':
+      return 'pages';
+    case 'queued':
+    case 'starting':
+    case 'decided':
+    case 'done':
+      return 'start';
+    default:
+      return attempt.phase satisfies never;
+  }
+}
+
+function readPriority(job: Job): number | undefined {
+  const priority = (job.data as { priority?: unknown }).priority;
+  return typeof priority === 'number' ? priority : undefined;
+}
+
+/** A job nobody can make a scrape of. With a sound identity it still leaves an outcome document. */
+async function refuse(ctx: WorkerContext, job: Job, read: PublicJob): Promise<OutcomeDocument> {
+  const message = read.ok ? '' : read.message;
+  const facts = factsOf(read, null);
+  ctx.metrics.jobInvalid('bullmq');
+  ctx.log.warn({ event: 'job.invalid', jobId: cleanText(job.id ?? '', 80), message }, 'a job was rejected');
+  if (facts === null) throw new UnrecoverableError(message);
+  const settled = await ctx.sink.find(facts.batch, facts.id);
+  // Refusing must not overwrite the outcome of a scrape that was settled under this id before.
+  if (settled !== null) throw new UnrecoverableError(message);
+  return refuseAs(ctx, job, facts, null, 'rejected', message);
+}
+
+async function refuseAs(
+  ctx: WorkerContext,
+  job: Job,
+  facts: ScrapeFacts,
+  attempt: Attempt | null,
+  outcome: 'rejected' | 'errored' | 'cancelled',
+  message: string,
+): Promise<OutcomeDocument> {
+  const known = attempt ?? (await acceptForRefusal(ctx, job, facts));
+  const document = await publish(ctx, known, facts, decide(outcome, message, ctx.now()), job.attemptsMade);
+  return finish(job, document, facts.onEmpty);
+}
+
+async function acceptForRefusal(ctx: WorkerContext, job: Job, facts: ScrapeFacts): Promise<Attempt> {
+  const key = jobKey(facts.batch, facts.id);
+  await ctx.redis.trawlAccept(
+    ctx.keys.attempt(key),
+    ctx.keys.batch(facts.batch),
+    job.id === key ? '' : (job.id as string),
+    job.timestamp,
+    '',
+    ctx.config.keep.failedMs,
+    1,
+  );
+  const { attempt } = await ctx.store.load(key);
+  if (attempt === null) throw new Error(`no attempt of ${key} after accepting it`);
+  return attempt;
+}
+
+/** The document is the job's progress, set before it ends in either state (design A2). */
+async function finish(
+  job: Job,
+  document: OutcomeDocument,
+  onEmpty: Scrape['onEmpty'],
+): Promise<OutcomeDocument> {
+  await job.updateProgress(document);
+  if (outcomeClass(document.outcome, onEmpty) === 'failure') throw new UnrecoverableError(document.message);
+  return document;
+}
+
+async function later(ctx: WorkerContext, job: Job, token: string, ms: number): Promise<never> {
+  await job.moveToDelayed(ctx.now() + ms, token);
+  throw new DelayedError();
+}
+
+/** The producer's `removeOnComplete` must not shorten retention (design A2). */
+function keepForRetention(ctx: WorkerContext, job: Job): void {
+  const { settledMs, failedMs, max } = ctx.config.keep;
+  job.opts.removeOnComplete = { age: Math.ceil(settledMs / 1000), count: max };
+  job.opts.removeOnFail = { age: Math.ceil(failedMs / 1000), count: max };
+}
+
+function isFlow(error: Error): boolean {
+  return (
+    error instanceof DelayedError ||
+    error instanceof WaitingChildrenError ||
+    error instanceof UnrecoverableError
+  );
+}

@@ -1,0 +1,210 @@
+import {
+  DelayedError,
+  type Job,
+  UnrecoverableError,
+  WaitingError,
+  type Worker,
+  type WorkerOptions,
+} from 'bullmq';
+import { TrawlError } from '../src/errors.js';
+import type { Lock } from '../src/queue/attempt-store.js';
+import { parseStageJobId, type Stage, stageQueue } from '../src/queue/names.js';
+import type { Attempt, Decision } from '../src/run/attempt.js';
+import { decide } from '../src/run/outcome.js';
+import { backoff } from '../src/run/schedule.js';
+import { SinkHeldError } from '../src/sinks/contract.js';
+import type { WorkerContext } from './context.js';
+import { FetchingWorker } from './fetching-worker.js';
+import { publish } from './publish.js';
+
+/** What a worker's step ends with; `runStep` is the one place that says it to BullMQ. */
+export type Next =
+  | { readonly do: 'complete' }
+  /** The same job again at `until`; no attempt is spent. State was saved before. */
+  | { readonly do: 'snooze'; readonly until: number }
+  /** Back to its place in the backlog, as if it had not been taken. */
+  | { readonly do: 'put_back' };
+
+export const complete: Next = { do: 'complete' };
+
+/** One job of one attempt, in a worker's hands. */
+export interface Step {
+  readonly attempt: Attempt;
+  readonly server: string;
+  readonly stage: Stage;
+  readonly job: Job;
+  readonly lock: Lock;
+  readonly now: number;
+  /** `<stage>:<crashes>`, to be saved whenever the attempt gets on. */
+  readonly stallBase: string | null;
+}
+
+/** More crashes than this on one job without getting on: the job is what crashes its workers (design B1, poison). */
+const crashesAllowed = 3;
+/** Faults of ours in a row on one attempt before it is settled as `errored`. */
+const faultsAllowed = 8;
+
+/** Lock and stall settings of all workers (design B1). Poison is decided by us, so BullMQ's own count is high. */
+export function workerOptions(
+  ctx: WorkerContext,
+  concurrency: number,
+  maxStalledCount: number,
+): WorkerOptions {
+  return {
+    connection: ctx.redis,
+    prefix: ctx.config.prefix,
+    concurrency,
+    autorun: false,
+    lockDuration: 15_000,
+    stalledInterval: 5_000,
+    maxStalledCount,
+    drainDelay: 5,
+    skipVersionCheck: true,
+  };
+}
+
+export function createStageWorker(
+  ctx: WorkerContext,
+  stage: Stage,
+  server: string,
+  concurrency: number,
+  handle: (step: Step) => Promise<Next>,
+): Worker {
+  const maxStalled = stage === 'poll' || stage === 'abort' ? 1_000_000 : 20;
+  return new FetchingWorker(
+    stageQueue(stage, server),
+    (job, token) => runStep(ctx, stage, server, job, token ?? '', handle),
+    workerOptions(ctx, concurrency, maxStalled),
+    ctx,
+  );
+}
+
+/** Takes the attempt, runs the step, tells BullMQ. */
+export async function runStep(
+  ctx: WorkerContext,
+  stage: Stage,
+  server: string,
+  job: Job,
+  token: string,
+  handle: (step: Step) => Promise<Next>,
+): Promise<void> {
+  const id = parseStageJobId(job.id ?? '');
+  if (id === null) throw new UnrecoverableError(`not a job of ours: ${stage}`);
+  const lock = { key: ctx.keys.lock(stageQueue(stage, server), job.id as string), token };
+  let next: Next;
+  let attempt: Attempt | null = null;
+  try {
+    attempt = (await ctx.store.load(id.scrape)).attempt;
+    if (attempt === null || attempt.n !== id.attempt) return;
+    if (attempt.phase === 'decided') return await publishAlone(ctx, attempt, server);
+    const crashes = job.stalledCounter ?? 0;
+    const stallBase = crashes > 0 ? `${stage}:${crashes}` : null;
+    const step: Step = { attempt, server, stage, job, lock, now: ctx.now(), stallBase };
+    next = isPoison(attempt, stage, crashes) ? await poisoned(ctx, step, crashes) : await handle(step);
+  } catch (error) {
+    next = await afterFault(ctx, stage, server, job, lock, attempt, error);
+  }
+  await tellBullMQ(job, token, next);
+}
+
+async function tellBullMQ(job: Job, token: string, next: Next): Promise<void> {
+  switch (next.do) {
+    case 'complete':
+      return;
+    case 'snooze':
+      await job.moveToDelayed(next.until, token);
+      throw new DelayedError();
+    case 'put_back':
+      await job.moveToWait(token);
+      throw new WaitingError();
+    default:
+      next satisfies never;
+  }
+}
+
+function isPoison(attempt: Attempt, stage: Stage, crashes: number): boolean {
+  const [baseStage, base] = attempt.stallBase?.split(':') ?? [];
+  return crashes - (baseStage === stage ? Number(base) : 0) > crashesAllowed;
+}
+
+async function poisoned(ctx: WorkerContext, step: Step, crashes: number): Promise<Next> {
+  const message = `This scrape's ${step.stage} step crashed its worker ${crashes} times; look for the crash in the logs before you retry it.`;
+  return giveUp(ctx, step, message);
+}
+
+/** Ends an attempt by a fault of ours; a run under way is aborted first, by the abort worker's next step. */
+async function giveUp(ctx: WorkerContext, step: Step, message: string): Promise<Next> {
+  return settle(ctx, step, decide('errored', message, step.now, step.attempt.warnings));
+}
+
+/** Saves a decision and ends the step; the public job, released by that, publishes it. */
+export async function settle(ctx: WorkerContext, step: Step, decision: Decision): Promise<Next> {
+  const { attempt, server } = step;
+  const written = await ctx.store.advance(
+    attempt,
+    step.lock,
+    { lowest: 'queued', highest: 'reading' },
+    'decided',
+    { decision, intentAt: null, faults: null },
+  );
+  if (written === 'stale') return complete;
+  if (decision.outcome === 'errored' && attempt.runId !== null && attempt.endedAt === null) {
+    await ctx.queues.addOrphan(server, attempt.runId);
+  }
+  await ctx.server(server).slots.release(attempt.scrape);
+  await publishAlone(ctx, { ...attempt, phase: 'decided', decision }, server);
+  return complete;
+}
+
+/** When the producer removed the public job, nobody else would publish what was decided. */
+async function publishAlone(ctx: WorkerContext, attempt: Attempt, server: string): Promise<void> {
+  if (attempt.decision === null || (await ctx.queues.publicExists(attempt.jobId))) return;
+  const dot = attempt.scrape.indexOf('.');
+  const subject = {
+    batch: attempt.scrape.slice(0, dot),
+    id: attempt.scrape.slice(dot + 1),
+    server,
+    tool: attempt.spec?.tool ?? '',
+    meta: null,
+  };
+  await publish(ctx, attempt, subject, attempt.decision, 0);
+}
+
+async function afterFault(
+  ctx: WorkerContext,
+  stage: Stage,
+  server: string,
+  job: Job,
+  lock: Lock,
+  attempt: Attempt | null,
+  error: unknown,
+): Promise<Next> {
+  const now = ctx.now();
+  const log = ctx.log.child({ scrapeId: attempt?.scrape, runId: attempt?.runId ?? undefined, server, stage });
+  if (error instanceof TrawlError && error.code === 'lock_lost') {
+    log.warn({ event: 'lock.lost' }, 'another worker has this job; stopped without writing');
+    throw error;
+  }
+  if (error instanceof SinkHeldError) {
+    log.warn(
+      { event: 'sink.held', reason: error.reason, message: error.message },
+      'the sink refuses writes; held',
+    );
+    ctx.metrics.sinkHeld(ctx.sink.name, true);
+    return { do: 'snooze', until: now + 5_000 };
+  }
+  log.error({ event: 'step.fault', err: error }, 'a step failed by a fault of ours');
+  if (attempt === null) return { do: 'snooze', until: now + 5_000 };
+  const faults = attempt.faults + 1;
+  const step: Step = { attempt, server, stage, job, lock, now, stallBase: null };
+  if (faults > faultsAllowed) {
+    const reason = error instanceof Error ? error.message.slice(0, 200) : 'unknown';
+    return giveUp(
+      ctx,
+      step,
+      `Trawl failed ${faults} times in a row at this scrape's ${stage} step: ${reason}`,
+    );
+  }
+  await ctx.store.advance(attempt, lock, { lowest: 'queued', highest: 'reading' }, null, { faults });
+  return { do: 'snooze', until: now + backoff(1_000, faults, 60_000) };
+}
