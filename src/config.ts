@@ -38,6 +38,8 @@ export interface Config {
   /** Without a `token` nothing can be changed over HTTP. */
   readonly http: { readonly host: string; readonly port: number; readonly token: string | null };
   readonly shutdown: { readonly graceMs: number };
+  /** Wait before the next attempt of a scrape; doubles with each, up to 15 minutes. */
+  readonly retry: { readonly backoffMs: number };
   readonly brake: { readonly window: number; readonly badRatio: number; readonly action: 'hold' | 'warn' };
   readonly log: { readonly level: string };
   /** What is allowed but looks wrong; printed once at the start. */

@@ -164,6 +164,7 @@ function build(
     intake: raw.intake,
     http: guard({ host: raw.http.host, port: raw.http.port, token: raw.http.token || null }, ['token']),
     shutdown: { graceMs: raw.shutdown.grace },
+    retry: { backoffMs: raw.retry.backoff },
     brake: raw.brake,
     log: raw.log,
   };

@@ -129,6 +129,7 @@ export const configSchema = z.strictObject({
     })
     .prefault({}),
   shutdown: z.strictObject({ grace: f.duration(0, hour).default(30 * second) }).prefault({}),
+  retry: z.strictObject({ backoff: f.duration(0, hour).default(30 * second) }).prefault({}),
   brake: z
     .strictObject({
       window: f.whole(1, 1000).default(20),
