@@ -172,7 +172,7 @@ function readable(body: string): string {
   if (message !== undefined) return type === undefined ? message : `${message} (API error type: ${type})`;
   const text = body
     .slice(0, 8_000)
-    .replace(/<(style|script)\b[^]*?<\/\1>/gi, ' ')
+    .replace(/<(style|script)\b[\s\S]*?<\/\1>/gi, ' ')
     .replace(/<[^>]{0,1000}>/g, ' ')
     .trim();
   return text === '' || text === 'null' ? 'no reason given' : text;

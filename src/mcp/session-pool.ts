@@ -26,6 +26,8 @@ export interface PoolCall<T> {
   readonly tool?: string | undefined;
   /** Reads the result; a refusal or a wrong shape inside it is observed as what it is. */
   readonly read: (result: Record<string, unknown>) => CallResult<T>;
+  /** Reads the profile's own words in what the server refused before there was a result. */
+  readonly refine?: (failure: CallFailure) => CallFailure;
 }
 
 export interface PoolOptions extends SessionOptions {
@@ -151,11 +153,12 @@ export class SessionPool {
       this.#observed(call, read.ok ? null : read.failure, began);
       return read;
     } catch (error) {
-      const failure = classifyError(error, {
+      const seen = classifyError(error, {
         trace: context.trace,
         secrets: this.#secrets,
         inSession: session.sessionId !== undefined,
       });
+      const failure = call.refine?.(seen) ?? seen;
       // A call its own caller gave up says nothing about the server.
       if (!(error instanceof CallEnded && error.why === 'aborted')) this.#observed(call, failure, began);
       if (failure.kind === 'session_lost') this.#retire(session);

@@ -1,0 +1,455 @@
+import type { Logger } from 'pino';
+import type { ServerConfig } from '../../config.js';
+import { makeFailure } from '../classify.js';
+import type { RequestLimiter } from '../limiter.js';
+import type {
+  CallFailure,
+  CallResult,
+  Operation,
+  PageRequest,
+  PageView,
+  RecordView,
+  RunListing,
+  RunView,
+  ScrapeServer,
+  ServerDescription,
+  StartRequest,
+  StartResult,
+} from '../port.js';
+import { type ObservedCall, SessionPool } from '../session-pool.js';
+import { classifyToolError, type RefusalContext, refineFailure, type StartWay } from './apify-refusals.js';
+import {
+  isTask,
+  readPage,
+  readRecord,
+  readRun,
+  readRunList,
+  runIdOfProgress,
+  type ToolResult,
+  textsOf,
+} from './apify-replies.js';
+import {
+  describeTools,
+  endpointOf,
+  helper,
+  type ListedTool,
+  missingHelpers,
+  readTools,
+  usualWaitSecsCap,
+} from './apify-tools.js';
+
+export interface ApifyServerOptions {
+  readonly server: ServerConfig;
+  /** Largest answer read, in bytes (`limits.answerBytes`). */
+  readonly answerBytes: number;
+  readonly limiter: RequestLimiter;
+  /** Called once for each JSON-RPC request that got its verdict. */
+  readonly observe: (call: ObservedCall) => void;
+  readonly log: Pick<Logger, 'debug' | 'warn'>;
+  /** Trawl's version, as the server sees it. */
+  readonly version?: string;
+  /** Bounds for tests of what happens at them. */
+  readonly tuning?: Partial<Tuning>;
+}
+
+export interface Tuning {
+  /** Time for the answer of a poll (its `waitSecs` are added), an abort, a list, in ms. */
+  readonly callTimeoutMs: number;
+  /** Time for a page or a record; a page may be tens of megabytes. */
+  readonly readTimeoutMs: number;
+  readonly connectTimeoutMs: number;
+  readonly stallMs: number;
+  readonly closeGraceMs: number;
+  readonly concurrency: number;
+  readonly maxErrors: number;
+  readonly maxCalls: number;
+  /** How long a list of tools is good for; one that lacks an allowed Actor is looked at again sooner. */
+  readonly toolsFreshMs: number;
+  readonly missingFreshMs: number;
+}
+
+const defaultTuning: Tuning = {
+  callTimeoutMs: 60_000,
+  readTimeoutMs: 120_000,
+  connectTimeoutMs: 30_000,
+  stallMs: 30_000,
+  closeGraceMs: 5_000,
+  concurrency: 256,
+  maxErrors: 1_000,
+  maxCalls: 10_000,
+  toolsFreshMs: 600_000,
+  missingFreshMs: 30_000,
+};
+
+const maxToolPages = 50;
+
+/** The `apify` profile: an Apify MCP server behind the port. Connects when first used. */
+export function createApifyServer(options: ApifyServerOptions): ScrapeServer {
+  return new ApifyServer(options);
+}
+
+interface ToolCall<T> {
+  readonly operation: Operation;
+  readonly name: string;
+  readonly arguments: Record<string, unknown>;
+  readonly timeoutMs: number;
+  /** null: the shape is wrong. May throw on data no reader can hold. */
+  readonly read: (result: ToolResult) => T | null;
+  readonly signal?: AbortSignal | undefined;
+  readonly way?: StartWay;
+  readonly asked?: string;
+  readonly tool?: string;
+  readonly onProgress?: ((params: Record<string, unknown>) => void) | undefined;
+}
+
+interface Described {
+  readonly value: ServerDescription;
+  readonly generation: number;
+  readonly at: number;
+}
+
+class ApifyServer implements ScrapeServer {
+  readonly name: string;
+  readonly #server: ServerConfig;
+  readonly #tuning: Tuning;
+  readonly #pool: SessionPool;
+  readonly #secrets: readonly string[];
+  readonly #log: Pick<Logger, 'debug' | 'warn'>;
+  #described: Described | null = null;
+  #describing: Promise<CallResult<ServerDescription>> | null = null;
+  #waitSecsCap = usualWaitSecsCap;
+
+  constructor(options: ApifyServerOptions) {
+    const { server, answerBytes, limiter, observe, log } = options;
+    this.name = server.name;
+    this.#server = server;
+    this.#tuning = { ...defaultTuning, ...options.tuning };
+    this.#secrets = [server.token];
+    this.#log = log;
+    this.#pool = new SessionPool({
+      url: endpointOf(server),
+      token: server.token,
+      clientVersion: options.version ?? '0',
+      answerBytes,
+      limiter,
+      observe,
+      log,
+      ...this.#tuning,
+    });
+  }
+
+  async describe(
+    options: { fresh?: boolean; signal?: AbortSignal } = {},
+  ): Promise<CallResult<ServerDescription>> {
+    const known = this.#described;
+    if (known && !options.fresh && this.#isFresh(known)) return { ok: true, value: known.value };
+    // One list for all who ask meanwhile, so one caller's signal ends his own waiting alone.
+    this.#describing ??= this.#listTools().finally(() => {
+      this.#describing = null;
+    });
+    return unlessAborted(this.#describing, options.signal);
+  }
+
+  async start(request: StartRequest): Promise<StartResult> {
+    const config = Object.hasOwn(this.#server.tools, request.tool)
+      ? this.#server.tools[request.tool]
+      : undefined;
+    if (!config)
+      return this.#refuse('scrape', `The tool ${request.tool} is not on the list of allowed tools.`);
+    const described = await this.describe();
+    if (!described.ok) return { ok: false, failure: { ...described.failure, noEffect: true } };
+    const { via, tools } = described.value;
+    const tool = tools.get(request.tool);
+    if (!tool) {
+      const message = `The server does not show the Actor ${request.tool}: check its name, and that the token may use it.`;
+      return this.#refuse('tool', message);
+    }
+    if (via === 'direct' && Object.keys(request.options).length > 0) {
+      const message = `Run options (${Object.keys(request.options).join(', ')}) need call-actor; an Actor's own tool ignores them.`;
+      return this.#refuse('scrape', message);
+    }
+    const result = await this.#call<RunView>({
+      operation: 'start',
+      ...(via === 'direct'
+        ? { name: tool.toolName, arguments: { ...request.input, waitSecs: 0 } }
+        : { name: helper.callActor, arguments: callActorArguments(request, config.memory) }),
+      timeoutMs: request.timeoutMs,
+      way: via,
+      tool: request.tool,
+      read: (answer) => readRun(answer, null, this.#secrets),
+      onProgress: this.#runIdListener(request),
+    });
+    return result.ok ? result : { ok: false, failure: await this.#secondLook(result.failure) };
+  }
+
+  async poll(
+    runId: string,
+    options: { waitSecs?: number; signal?: AbortSignal } = {},
+  ): Promise<CallResult<RunView>> {
+    const wanted = Math.max(0, Math.floor(options.waitSecs ?? 0));
+    const waitSecs = Math.min(Number.isFinite(wanted) ? wanted : 0, this.#waitSecsCap);
+    const result = await this.#pollOnce(runId, waitSecs, options.signal);
+    if (result.ok || !this.#learnsCap(result.failure, waitSecs)) return result;
+    return this.#pollOnce(runId, this.#waitSecsCap, options.signal);
+  }
+
+  async readPage(request: PageRequest, signal?: AbortSignal): Promise<CallResult<PageView>> {
+    const { datasetId, offset, limit, fields } = request;
+    return this.#call<PageView>({
+      operation: 'read',
+      name: helper.getItems,
+      arguments: { datasetId, offset, limit, ...(fields.length > 0 ? { fields: fields.join(',') } : {}) },
+      timeoutMs: this.#tuning.readTimeoutMs,
+      asked: datasetId,
+      signal,
+      read: (answer) => readPage(answer, request),
+    });
+  }
+
+  async readRecord(storeId: string, key: string, signal?: AbortSignal): Promise<CallResult<RecordView>> {
+    return this.#call<RecordView>({
+      operation: 'record',
+      name: helper.getRecord,
+      arguments: { keyValueStoreId: storeId, recordKey: key },
+      timeoutMs: this.#tuning.readTimeoutMs,
+      asked: key,
+      signal,
+      read: (answer) => readRecord(answer, this.#secrets),
+    });
+  }
+
+  async abort(runId: string, signal?: AbortSignal): Promise<CallResult<RunView>> {
+    return this.#call<RunView>({
+      operation: 'abort',
+      name: helper.abortRun,
+      arguments: { runId },
+      timeoutMs: this.#tuning.callTimeoutMs,
+      asked: runId,
+      signal,
+      read: (answer) => readRun(answer, runId, this.#secrets),
+    });
+  }
+
+  async listRuns(
+    request: { offset: number; limit: number },
+    signal?: AbortSignal,
+  ): Promise<CallResult<RunListing>> {
+    const limit = Math.min(10, Math.max(1, Math.floor(request.limit)));
+    return this.#call<RunListing>({
+      operation: 'reconcile',
+      name: helper.listRuns,
+      arguments: { offset: request.offset, limit, desc: true },
+      timeoutMs: this.#tuning.callTimeoutMs,
+      signal,
+      read: (answer) => readRunList(answer, request),
+    });
+  }
+
+  async close(): Promise<void> {
+    await this.#pool.close();
+  }
+
+  async #pollOnce(
+    runId: string,
+    waitSecs: number,
+    signal: AbortSignal | undefined,
+  ): Promise<CallResult<RunView>> {
+    return this.#call<RunView>({
+      operation: 'poll',
+      name: helper.getRun,
+      arguments: { runId, waitSecs },
+      timeoutMs: this.#tuning.callTimeoutMs + waitSecs * 1_000,
+      asked: runId,
+      signal,
+      read: (answer) => readRun(answer, runId, this.#secrets),
+    });
+  }
+
+  async #call<T>(call: ToolCall<T>): Promise<CallResult<T>> {
+    const context: RefusalContext = {
+      operation: call.operation,
+      way: call.way ?? null,
+      secrets: this.#secrets,
+      ...(call.asked === undefined ? {} : { asked: call.asked }),
+    };
+    const result = await this.#pool.call<T>({
+      operation: call.operation,
+      method: 'tools/call',
+      params: { name: call.name, arguments: call.arguments },
+      timeoutMs: call.timeoutMs,
+      signal: call.signal,
+      tool: call.tool,
+      onProgress: call.onProgress,
+      read: (answer) => this.#read(answer, call, context),
+      refine: (failure) => refineFailure(failure, context),
+    });
+    if (!result.ok && result.failure.holdReason === 'tools_missing') this.#described = null;
+    return result;
+  }
+
+  #read<T>(answer: ToolResult, call: ToolCall<T>, context: RefusalContext): CallResult<T> {
+    if (answer.isError === true) return { ok: false, failure: classifyToolError(textsOf(answer), context) };
+    const wrong = (why: string): CallResult<T> => ({
+      ok: false,
+      failure: makeFailure('invalid_response', `The answer of ${call.name} ${why}.`, this.#secrets),
+    });
+    if (isTask(answer)) return wrong('is a task and not a result');
+    try {
+      const value = call.read(answer);
+      return value === null ? wrong('does not have the shape it should') : { ok: true, value };
+    } catch {
+      return wrong('cannot be read');
+    }
+  }
+
+  async #listTools(): Promise<CallResult<ServerDescription>> {
+    const listed: ListedTool[] = [];
+    const cursors = new Set<string>();
+    let cursor: string | null = null;
+    do {
+      const params: Record<string, unknown> = cursor === null ? {} : { cursor };
+      const page: CallResult<NonNullable<ReturnType<typeof readTools>>> = await this.#pool.call({
+        operation: 'list_tools',
+        method: 'tools/list',
+        params,
+        timeoutMs: this.#tuning.callTimeoutMs,
+        read: (answer) => {
+          const value = readTools(answer);
+          if (value !== null) return { ok: true, value };
+          return {
+            ok: false,
+            failure: makeFailure('invalid_response', 'The tools list is none.', this.#secrets),
+          };
+        },
+      });
+      if (!page.ok) return page;
+      listed.push(...page.value.tools);
+      cursor = page.value.nextCursor;
+      if (cursor !== null && (cursors.has(cursor) || cursors.size >= maxToolPages)) {
+        const message = 'The tools list does not come to an end.';
+        return { ok: false, failure: makeFailure('invalid_response', message, this.#secrets) };
+      }
+      if (cursor !== null) cursors.add(cursor);
+    } while (cursor !== null);
+    return this.#conclude(listed);
+  }
+
+  #conclude(listed: readonly ListedTool[]): CallResult<ServerDescription> {
+    const value = describeTools(this.#server, listed, this.#pool.server);
+    const lacking = missingHelpers(listed);
+    const actors = Object.keys(this.#server.tools).join(', ');
+    this.#described = null;
+    if (listed.length === 0 || value.tools.size === 0) {
+      const what = listed.length === 0 ? 'an empty list of tools' : 'none of the allowed Actors';
+      const message = `The server shows ${what} for ${actors}. Check the names (user/name) under servers.${this.name}.tools and that the token is valid and may use them.`;
+      return this.#refuse('server', message);
+    }
+    if (lacking.length > 0) {
+      const message = `The server does not show ${lacking.join(', ')}, which Trawl needs to follow a run and read its items.`;
+      return this.#refuse('server', message);
+    }
+    if (value.missing.length > 0) {
+      this.#log.warn(
+        { server: this.name, missing: value.missing },
+        'the server does not show some allowed Actors',
+      );
+    }
+    this.#waitSecsCap = value.waitSecsCap;
+    this.#described = { value, generation: this.#pool.generation, at: performance.now() };
+    return { ok: true, value };
+  }
+
+  #isFresh({ value, generation, at }: Described): boolean {
+    const { toolsFreshMs, missingFreshMs } = this.#tuning;
+    const goodFor = value.missing.length > 0 ? missingFreshMs : toolsFreshMs;
+    return generation === this.#pool.generation && performance.now() - at < goodFor;
+  }
+
+  /**
+   * With a dead token a start can read "Actor not found", as if the Actor were at fault. A look at the tools tells:
+   * when that fails too, the server is what has to be held.
+   */
+  async #secondLook(failure: CallFailure): Promise<CallFailure> {
+    if (failure.refusal !== 'tool' || failure.holdReason !== 'tools_missing') return failure;
+    const look = await this.describe({ fresh: true });
+    if (look.ok || look.failure.refusal !== 'server') return failure;
+    const { refusal, holdReason } = look.failure;
+    return { ...failure, refusal, holdReason, message: look.failure.message };
+  }
+
+  /** A refusal about waitSecs lowers the cap, once for all later calls. True: the call is worth repeating. */
+  #learnsCap(failure: CallFailure, sent: number): boolean {
+    if (sent === 0 || failure.rpcCode !== -32602 || !/waitSecs/i.test(failure.message)) return false;
+    const named = Number(
+      /waitSecs:? must be (?:<=|less than or equal to) (\d{1,4})\b/i.exec(failure.message)?.[1],
+    );
+    this.#waitSecsCap = named < sent ? named : 0;
+    this.#log.warn(
+      { server: this.name, waitSecsCap: this.#waitSecsCap },
+      'the server lowered its cap on waitSecs',
+    );
+    return true;
+  }
+
+  #runIdListener({ onRunId }: StartRequest): ((params: Record<string, unknown>) => void) | undefined {
+    if (!onRunId) return undefined;
+    let told = false;
+    return (params) => {
+      const runId = runIdOfProgress(params);
+      if (runId === null || told) return;
+      told = true;
+      try {
+        onRunId(runId);
+      } catch (error) {
+        this.#log.warn({ err: error, server: this.name }, 'the listener for an early run id failed');
+      }
+    };
+  }
+
+  #refuse(refusal: 'server' | 'tool' | 'scrape', message: string): { ok: false; failure: CallFailure } {
+    const holdReason = refusal === 'scrape' ? null : 'tools_missing';
+    return {
+      ok: false,
+      failure: makeFailure('tool_error', message, this.#secrets, { refusal, holdReason, noEffect: true }),
+    };
+  }
+}
+
+/** Arguments of call-actor. `waitSecs: 0` is the way whose answer always carries the run id (design B4). */
+function callActorArguments(request: StartRequest, usualMemory: number | null): Record<string, unknown> {
+  const { maxItems, maxTotalChargeUsd, build } = request.options;
+  const memory = request.options.memory ?? usualMemory ?? undefined;
+  return {
+    actor: request.tool,
+    input: request.input,
+    waitSecs: 0,
+    callOptions: {
+      timeout: Math.max(1, Math.ceil(request.runTimeoutMs / 1_000)),
+      ...(memory === undefined ? {} : { memory }),
+      ...(maxItems === undefined ? {} : { maxItems }),
+      ...(maxTotalChargeUsd === undefined ? {} : { maxTotalChargeUsd }),
+      ...(build === undefined ? {} : { build }),
+    },
+  };
+}
+
+async function unlessAborted<T>(
+  promise: Promise<CallResult<T>>,
+  signal?: AbortSignal,
+): Promise<CallResult<T>> {
+  if (!signal) return promise;
+  let onAbort: (() => void) | undefined;
+  const aborted = new Promise<CallResult<T>>((resolve) => {
+    onAbort = () => {
+      const failure = makeFailure('timeout', 'The call was given up by its caller.', [], { noEffect: true });
+      resolve({ ok: false, failure });
+    };
+    if (signal.aborted) onAbort();
+    else signal.addEventListener('abort', onAbort, { once: true });
+  });
+  try {
+    return await Promise.race([promise, aborted]);
+  } finally {
+    if (onAbort) signal.removeEventListener('abort', onAbort);
+  }
+}
