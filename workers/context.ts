@@ -26,5 +26,9 @@ export interface WorkerContext {
   /** Unique to the process. */
   readonly owner: string;
   server(name: string): { readonly port: ScrapeServer; readonly slots: Slots };
+  /** Cancels one scrape, from inside the fleet. */
+  cancel(scrape: string): Promise<void>;
+  /** Fires when calls in flight, starts aside, have to end because the process stops. */
+  readonly stopping: AbortSignal;
   now(): number;
 }

@@ -99,7 +99,11 @@ async function writePage(
   const { attempt } = step;
   const { slice, lines } = write;
   if (write.replan && !(await save(ctx, step, { slice }))) return { do: 'leave', next: complete };
-  const { bytes } = await ctx.sink.writePage(target, { index: slice.index, offset: slice.offset, lines });
+  const { bytes, existed } = await ctx.sink.writePage(target, {
+    index: slice.index,
+    offset: slice.offset,
+    lines,
+  });
   ctx.metrics.sinkHeld(ctx.sink.name, false);
   const read = lines.reduce((sum, line) => sum + Buffer.byteLength(line) + 1, 0);
   const counted = {
@@ -116,7 +120,7 @@ async function writePage(
     stallBase: step.stallBase,
   };
   if (!(await save(ctx, step, patch))) return { do: 'leave', next: complete };
-  ctx.metrics.pageWritten(step.server, ctx.sink.name, lines.length, bytes);
+  if (!existed) ctx.metrics.pageWritten(step.server, ctx.sink.name, { items: lines.length, bytes });
   await announce(ctx, target, slice, lines.length, bytes);
   const written: Attempt = { ...attempt, ...counted, slice: next, reads: 0 };
   if (write.end) return { do: 'end', attempt: written, shortOf: null };

@@ -67,11 +67,10 @@ async function writeRecord(
   if (record.kind === 'link') {
     return `Record ${cleanText(key, 80)} is too large to travel through MCP and was not fetched; the server keeps it at ${cleanText(record.uri, 200)}.`;
   }
-  const { bytes } = await ctx.sink.writeRecord(target, {
+  await ctx.sink.writeRecord(target, {
     key,
     contentType: record.contentType,
     body: record.body,
   });
-  ctx.metrics.recordWritten(ctx.sink.name, bytes);
   return null;
 }

@@ -143,7 +143,7 @@ async function again(held: Held, attempt: Attempt, published: Published | null):
     return finish(job, document, facts.onEmpty);
   }
   await ctx.store.nextAttempt(attempt, held.lock, attempt.usageBefore, published?.outcome ?? null);
-  ctx.metrics.retried(facts.server, 'operator');
+  ctx.metrics.retry(facts.server, 'operator');
   return parkNext(held, attempt, 0);
 }
 
@@ -154,7 +154,7 @@ async function conclude(held: Held, attempt: Attempt, decision: Decision): Promi
     return finish(job, document, facts.onEmpty);
   }
   await ctx.store.nextAttempt(attempt, held.lock, totalUsage(attempt), null);
-  ctx.metrics.retried(facts.server, decision.outcome);
+  ctx.metrics.retry(facts.server, decision.outcome);
   const ids = { scrapeId: attempt.scrape, runId: attempt.runId ?? undefined, server: facts.server };
   ctx.log.info(
     { event: 'scrape.retried', ...ids, attempt: attempt.n, message: decision.message },
@@ -248,6 +248,7 @@ async function refuseAs(
 
 async function acceptForRefusal(ctx: WorkerContext, job: Job, facts: ScrapeFacts): Promise<Attempt> {
   const key = jobKey(facts.batch, facts.id);
+  const number = (await ctx.sink.lastAttempt(facts.batch, facts.id)) + 1;
   await ctx.redis.trawlAccept(
     ctx.keys.attempt(key),
     ctx.keys.batch(facts.batch),
@@ -255,7 +256,7 @@ async function acceptForRefusal(ctx: WorkerContext, job: Job, facts: ScrapeFacts
     job.timestamp,
     '',
     ctx.config.keep.failedMs,
-    1,
+    number,
   );
   const { attempt } = await ctx.store.load(key);
   if (attempt === null) throw new Error(`no attempt of ${key} after accepting it`);

@@ -185,6 +185,10 @@ async function afterFault(
     log.warn({ event: 'lock.lost' }, 'another worker has this job; stopped without writing');
     throw error;
   }
+  if (error instanceof TrawlError && error.code === 'attempt_superseded') {
+    log.warn({ event: 'attempt.superseded' }, 'a later attempt has begun; stopped');
+    return complete;
+  }
   if (error instanceof SinkHeldError) {
     log.warn(
       { event: 'sink.held', reason: error.reason, message: error.message },

@@ -38,12 +38,15 @@ export async function acceptScrape(
   const key = jobKey(scrape.batch, scrape.id);
   const digest = digestOf(scrape.tool, scrape.input, scrape.server);
   const settled = await deps.sink.find(scrape.batch, scrape.id);
-  let number = 1;
+  let number: number;
   if (settled !== null) {
     if (settled.digest !== null && settled.digest !== digest) return conflict(key);
     const failure = outcomeClass(settled.outcome.outcome, scrape.onEmpty) === 'failure';
     if (!retried || !failure) return { do: 'settled', outcome: settled.outcome };
     number = settled.outcome.attempt + 1;
+  } else {
+    // Redis may have forgotten a scrape that was under way: its pages are of another run than the one to come.
+    number = (await deps.sink.lastAttempt(scrape.batch, scrape.id)) + 1;
   }
   const reply = await deps.redis.trawlAccept(
     deps.keys.attempt(key),

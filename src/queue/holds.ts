@@ -15,7 +15,7 @@ export interface ServerState {
   readonly hold: Hold | null;
   readonly pausedSince: number | null;
   readonly coolUntil: number | null;
-  readonly coolReason: string | null;
+  readonly coolReason: HoldReason | null;
   /** By canonical tool name. */
   readonly tools: Readonly<
     Record<string, { readonly hold: Hold | null; readonly pausedSince: number | null }>
@@ -153,7 +153,7 @@ export class Holds {
         : null,
       pausedSince: own.paused ? Number(own.paused) : null,
       coolUntil: own.coolUntil ? Number(own.coolUntil) : null,
-      coolReason: own.coolReason ?? null,
+      coolReason: (own.coolReason as HoldReason | undefined) ?? null,
       tools: states,
     };
   }

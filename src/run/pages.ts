@@ -99,7 +99,7 @@ function afterFailedRead(attempt: Attempt, slice: Slice, failure: CallFailure, n
     return { do: 'hold', until: until + (retryAfterMs ?? 0), reason, message, retryAfterMs };
   }
   // A page larger than the bound on answers, or than the connection survives: ask for less.
-  if (failure.kind === 'invalid_response' && slice.limit > 1) {
+  if (failure.tooLarge === true && slice.limit > 1) {
     return { do: 'shrink', slice: { ...slice, limit: Math.max(1, Math.floor(slice.limit / 4)) } };
   }
   const patient = now - (attempt.endedAt ?? now) < readPatienceMs;

@@ -1,0 +1,90 @@
+import { digestOf, jobKey } from '../scrape/identity.js';
+import { jobData } from '../scrape/job-data.js';
+import type { OutcomeDocument, Scrape } from '../scrape/types.js';
+import type { Sink } from '../sinks/contract.js';
+import type { Keys } from './names.js';
+import { publicQueue } from './names.js';
+import type { Queues } from './queues.js';
+import type { ScriptedRedis } from './scripts.js';
+
+export interface SubmitDeps {
+  readonly redis: ScriptedRedis;
+  readonly keys: Keys;
+  readonly queues: Queues;
+  readonly sink: Pick<Sink, 'find'>;
+}
+
+/** `known`: under way or settled in Redis. `settled`: Redis has forgotten it, its outcome is on disk. */
+export type Submitted =
+  | { readonly result: 'submitted' | 'known' | 'conflict'; readonly key: string }
+  | { readonly result: 'settled'; readonly key: string; readonly outcome: OutcomeDocument };
+
+/**
+ * Submits scrapes to the public queue in one go; at most a few hundred at a time. The same (batch, id) again starts
+ * nothing and says so; with another tool, input or server it is a conflict (design A2, Identity).
+ */
+export async function submitScrapes(deps: SubmitDeps, scrapes: readonly Scrape[]): Promise<Submitted[]> {
+  if (scrapes.length === 0) return [];
+  const known = await knownDigests(deps, scrapes);
+  const results: Submitted[] = [];
+  const fresh: Scrape[] = [];
+  for (const [index, scrape] of scrapes.entries()) {
+    const key = jobKey(scrape.batch, scrape.id);
+    const digest = digestOf(scrape.tool, scrape.input, scrape.server);
+    const inRedis = known[index];
+    if (inRedis !== undefined && inRedis !== null) {
+      const same = inRedis === '' || inRedis === digest;
+      results.push({ result: same ? 'known' : 'conflict', key });
+      continue;
+    }
+    const onDisk = await deps.sink.find(scrape.batch, scrape.id);
+    if (onDisk !== null) {
+      const same = onDisk.digest === null || onDisk.digest === digest;
+      results.push(same ? { result: 'settled', key, outcome: onDisk.outcome } : { result: 'conflict', key });
+      continue;
+    }
+    fresh.push(scrape);
+    results.push({ result: 'submitted', key });
+  }
+  await deps.queues.public.addBulk(
+    fresh.map((scrape) => ({
+      name: 'scrape',
+      data: jobData(scrape),
+      opts: { jobId: jobKey(scrape.batch, scrape.id) },
+    })),
+  );
+  return results;
+}
+
+/** Per submission: the digest Redis knows the pair by, '' when it does not say, null when it is not known. */
+async function knownDigests(deps: SubmitDeps, scrapes: readonly Scrape[]): Promise<(string | null)[]> {
+  const pipeline = deps.redis.pipeline();
+  for (const scrape of scrapes) {
+    const key = jobKey(scrape.batch, scrape.id);
+    pipeline.hget(deps.keys.attempt(key), 'dg');
+    pipeline.hget(deps.keys.job(publicQueue, key), 'data');
+  }
+  const replies = (await pipeline.exec()) ?? [];
+  const reply = (index: number): string | null => {
+    const [error, value] = replies[index] ?? [null, null];
+    if (error) throw error;
+    return (value as string | null) ?? null;
+  };
+  return scrapes.map((scrape, index) => {
+    const digest = reply(2 * index);
+    if (digest !== null) return digest;
+    const data = reply(2 * index + 1);
+    return data === null ? null : digestOfData(data, scrape);
+  });
+}
+
+/** Not accepted yet: what was submitted is compared as it was written. */
+function digestOfData(data: string, scrape: Scrape): string {
+  try {
+    const job = JSON.parse(data) as { tool?: unknown; input?: unknown };
+    if (typeof job.input !== 'object' || job.input === null) return '';
+    return digestOf(scrape.tool, job.input as Record<string, unknown>, scrape.server);
+  } catch {
+    return '';
+  }
+}

@@ -1,0 +1,218 @@
+import { randomBytes } from 'node:crypto';
+import { hostname } from 'node:os';
+import type { Worker } from 'bullmq';
+import type { Redis } from 'ioredis';
+import type { Config } from '../src/config.js';
+import type { Logger } from '../src/logger.js';
+import { createLimiter } from '../src/mcp/limiter.js';
+import type { ScrapeServer } from '../src/mcp/port.js';
+import { createApifyServer } from '../src/mcp/profiles/apify.js';
+import { redisTokens } from '../src/mcp/redis-tokens.js';
+import type { Metrics } from '../src/metrics/index.js';
+import { AttemptStore } from '../src/queue/attempt-store.js';
+import { cancelScrape } from '../src/queue/cancel.js';
+import { Holds } from '../src/queue/holds.js';
+import { Keys } from '../src/queue/names.js';
+import { Queues } from '../src/queue/queues.js';
+import { withScripts } from '../src/queue/scripts.js';
+import { Slots } from '../src/queue/slots.js';
+import { createRedis } from '../src/redis/connection.js';
+import type { Sink } from '../src/sinks/contract.js';
+import { version } from '../src/version.js';
+import { createAbortWorker } from './abort.js';
+import type { WorkerContext } from './context.js';
+import { Intake } from './intake.js';
+import { Liveness } from './liveness.js';
+import { createPagesWorker } from './pages.js';
+import { createPollWorker } from './poll.js';
+import { createScrapeWorker } from './scrape.js';
+import { createStartWorker } from './start.js';
+import { Sweep } from './sweep.js';
+import { Wakeups } from './wakeups.js';
+
+export interface DaemonOptions {
+  readonly config: Config;
+  /** From `resolveRedis`. */
+  readonly redis: Config['redis'];
+  readonly sink: Sink;
+  readonly metrics: Metrics;
+  readonly log: Logger;
+  /** Take jobs from the intake stream and list as well; `trawl run` does not. */
+  readonly intake: boolean;
+  /** Tests hand in servers of their own; absent: the profile of each server. */
+  readonly port?: (name: string) => ScrapeServer;
+}
+
+/** Time that closing Redis connections and MCP sessions may take after the last job is out of our hands. */
+const closingMs = 3_000;
+
+/**
+ * One process that runs every role. More of them on more machines share Redis and the work; none keeps anything that the
+ * next could not pick up.
+ */
+export class Daemon {
+  readonly ctx: WorkerContext;
+  private readonly connections: Redis[] = [];
+  private readonly servers = new Map<string, { port: ScrapeServer; slots: Slots }>();
+  private readonly limiters: { close(): void }[] = [];
+  private readonly startWorkers: Worker[] = [];
+  private readonly otherWorkers: Worker[] = [];
+  private readonly wakeups: Wakeups;
+  private readonly sweep: Sweep;
+  private readonly intake: Intake | null;
+  private readonly stopper = new AbortController();
+  private stopped: Promise<void> | null = null;
+
+  constructor(private readonly options: DaemonOptions) {
+    const { config, log, metrics, sink } = options;
+    const owner = `${hostname().slice(0, 32)}-${process.pid}-${randomBytes(3).toString('hex')}`;
+    const redis = withScripts(this.connect('worker'));
+    const keys = new Keys(config.prefix);
+    const names = Object.keys(config.servers);
+    const logError = (error: unknown) => log.warn({ event: 'redis.error', err: error }, 'Redis error');
+    const queues = new Queues(redis, keys, names, logError);
+    const store = new AttemptStore(redis, keys);
+    const now = Date.now;
+    this.ctx = {
+      config,
+      redis,
+      keys,
+      queues,
+      store,
+      holds: new Holds(redis, keys, queues),
+      sink,
+      metrics,
+      log,
+      liveness: new Liveness(now),
+      owner,
+      server: (name) => {
+        const server = this.servers.get(name);
+        if (server === undefined) throw new Error(`server ${name} is not configured`);
+        return server;
+      },
+      cancel: async (scrape) => {
+        await cancelScrape({ redis, keys, queues, store, servers: names }, scrape);
+      },
+      stopping: this.stopper.signal,
+      now,
+    };
+    for (const name of names) {
+      const { limits } = config.servers[name] as Config['servers'][string];
+      const slots = new Slots(redis, keys, name, limits, owner, logError);
+      this.servers.set(name, { port: options.port?.(name) ?? this.openPort(name), slots });
+    }
+    this.wakeups = new Wakeups(this.connect('subscriber'), keys.wakeChannel);
+    this.sweep = new Sweep(this.ctx, log);
+    this.intake = options.intake
+      ? new Intake(this.ctx, { stream: this.connect('stream'), list: this.connect('list') })
+      : null;
+  }
+
+  async start(): Promise<void> {
+    const { ctx } = this;
+    await this.wakeups.start();
+    for (const server of Object.values(ctx.config.servers)) {
+      this.startWorkers.push(createStartWorker(ctx, server, this.wakeups));
+      this.otherWorkers.push(
+        createPollWorker(ctx, server),
+        createPagesWorker(ctx, server),
+        createAbortWorker(ctx, server),
+      );
+    }
+    this.otherWorkers.push(createScrapeWorker(ctx));
+    for (const worker of this.workers) {
+      worker
+        .run()
+        .catch((error) => ctx.log.error({ event: 'worker.ended', err: error }, 'a worker loop ended'));
+    }
+    this.sweep.start();
+    this.intake?.start();
+  }
+
+  /**
+   * Stops in two steps. No new jobs from here on; calls in flight may end for half of `graceMs` and are then cut and
+   * handed back. A start under way is never cut: its answer names the run that was paid for. It is bounded by
+   * `start.timeout`, and a run it leaves behind is found by its intent.
+   */
+  stop(graceMs: number): Promise<void> {
+    this.stopped ??= this.stopAll(graceMs);
+    return this.stopped;
+  }
+
+  private async stopAll(graceMs: number): Promise<void> {
+    const { ctx } = this;
+    ctx.log.info({ event: 'daemon.stopping', graceMs }, 'stopping: no new jobs; calls in flight may end');
+    await Promise.allSettled([this.intake?.stop(), this.sweep.stop()]);
+    const cut = setTimeout(() => this.stopper.abort(), graceMs / 2);
+    const starts = Promise.allSettled(this.startWorkers.map((worker) => worker.close()));
+    this.wakeups.wakeAll();
+    const others = Promise.allSettled(this.otherWorkers.map((worker) => worker.close()));
+    const othersLeft = await timedOut(others, graceMs);
+    const startsLeft = await timedOut(starts, ctx.config.start.timeoutMs + closingMs);
+    clearTimeout(cut);
+    if (othersLeft || startsLeft) {
+      ctx.log.warn({ event: 'daemon.cut' }, 'some jobs did not end in time; other workers take them up');
+    }
+    for (const { slots, port } of this.servers.values()) {
+      slots.close();
+      await timedOut(port.close(), closingMs);
+    }
+    for (const limiter of this.limiters) limiter.close();
+    await timedOut(ctx.queues.close(), closingMs);
+    await ctx.sink.close();
+    for (const connection of this.connections) connection.disconnect();
+    ctx.log.info({ event: 'daemon.stopped' }, 'stopped');
+  }
+
+  private get workers(): Worker[] {
+    return [...this.startWorkers, ...this.otherWorkers];
+  }
+
+  private connect(name: string): Redis {
+    const { redis, log } = this.options;
+    const connection = createRedis(redis, { role: 'worker', log, name: `trawl-${name}` });
+    this.connections.push(connection);
+    return connection;
+  }
+
+  private openPort(name: string): ScrapeServer {
+    const { config, log, metrics } = this.options;
+    const server = config.servers[name] as Config['servers'][string];
+    const tokens = redisTokens({
+      redis: this.ctx.redis,
+      prefix: config.prefix,
+      server: name,
+      requestsPerSecond: server.limits.requestsPerSecond,
+    });
+    const limiter = createLimiter(tokens, {
+      onSourceError: (error) =>
+        log.warn({ event: 'limiter.error', err: error, server: name }, 'rate limit unknown'),
+    });
+    this.limiters.push(limiter);
+    return createApifyServer({
+      server,
+      answerBytes: config.limits.answerBytes,
+      limiter,
+      observe: (call) => metrics.mcpRequest(name, call.operation, call.result, call.seconds, call.rpcCode),
+      log,
+      version,
+    });
+  }
+}
+
+/** True when `work` was still going on after `ms`. */
+async function timedOut(work: Promise<unknown>, ms: number): Promise<boolean> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<boolean>((resolve) => {
+    timer = setTimeout(() => resolve(true), ms);
+  });
+  const result = await Promise.race([
+    work.then(
+      () => false,
+      () => false,
+    ),
+    late,
+  ]);
+  clearTimeout(timer);
+  return result;
+}

@@ -1,0 +1,84 @@
+import type { Logger } from 'pino';
+import type { WorkerContext } from './context.js';
+import { updateFleetGauges } from './gauges.js';
+import { Leader } from './leader.js';
+import { probeServers } from './probes.js';
+import { reapSlots } from './reaper.js';
+
+const everyMs = 5_000;
+
+interface Chore {
+  readonly name: string;
+  readonly everyMs: number;
+  readonly run: (ctx: WorkerContext) => Promise<void>;
+}
+
+/** What the elected process does, and how often. Each chore may fail on its own and is tried again. */
+const chores: readonly Chore[] = [
+  { name: 'gauges', everyMs: 5_000, run: updateFleetGauges },
+  { name: 'probes', everyMs: 15_000, run: probeServers },
+  { name: 'slots', everyMs: 15_000, run: reapSlots },
+  { name: 'parked', everyMs: 5_000, run: unparkReleased },
+];
+
+/** Runs the chores while this process is the elected one. */
+export class Sweep {
+  private readonly leader: Leader;
+  private readonly last = new Map<string, number>();
+  private timer: NodeJS.Timeout | null = null;
+  private turn: Promise<void> = Promise.resolve();
+  private stopped = false;
+
+  constructor(
+    private readonly ctx: WorkerContext,
+    private readonly log: Logger,
+  ) {
+    this.leader = new Leader(ctx.redis, ctx.keys.leader, ctx.owner);
+  }
+
+  start(): void {
+    this.timer = setInterval(() => this.tick(), everyMs);
+    this.tick();
+  }
+
+  async stop(): Promise<void> {
+    this.stopped = true;
+    if (this.timer !== null) clearInterval(this.timer);
+    await this.turn;
+    await this.leader.resign().catch(() => {});
+  }
+
+  private tick(): void {
+    this.turn = this.turn
+      .then(() => this.sweep())
+      .catch((error) => {
+        this.log.warn({ event: 'sweep.failed', err: error }, 'the sweep could not run; it is tried again');
+      });
+  }
+
+  private async sweep(): Promise<void> {
+    if (this.stopped) return;
+    const led = this.leader.isLeading;
+    if (!(await this.leader.campaign())) {
+      if (led) this.ctx.metrics.forgetFleet();
+      return;
+    }
+    for (const chore of chores) {
+      const due = (this.last.get(chore.name) ?? 0) + chore.everyMs;
+      if (this.stopped || this.ctx.now() < due) continue;
+      this.last.set(chore.name, this.ctx.now());
+      try {
+        await chore.run(this.ctx);
+      } catch (error) {
+        this.log.warn(
+          { event: 'chore.failed', chore: chore.name, err: error },
+          'a chore failed; it is tried again',
+        );
+      }
+    }
+  }
+}
+
+async function unparkReleased(ctx: WorkerContext): Promise<void> {
+  for (const server of Object.keys(ctx.config.servers)) await ctx.holds.unparkReleased(server);
+}
