@@ -115,7 +115,8 @@ export class McpSession {
     } catch (error) {
       this.errors += 1;
       if (!(error instanceof McpError || error instanceof StreamableHTTPError)) this.#unanswered += 1;
-      throw error;
+      // However it surfaced in the SDK, the signal's reason is why the call ended.
+      throw context.signal.aborted ? context.signal.reason : error;
     } finally {
       this.#inFlight.delete(context);
       if (this.#inFlight.size === 0) this.#onIdle?.();

@@ -45,6 +45,8 @@ function compile(schema: object): ValidateFunction | null {
     code: { regExp: Object.assign(guardedPattern, { code: 'guardedPattern' }) },
   });
   addFormats.default(ajv, { mode: 'fast' });
+  // Quadratic for objects; the server looks again.
+  ajv.removeKeyword('uniqueItems');
   try {
     return ajv.compile(tolerant(schema as Record<string, unknown>));
   } catch {

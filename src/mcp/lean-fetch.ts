@@ -253,8 +253,13 @@ function mediaType(header: string | string[] | undefined): string {
 /** Milliseconds from a Retry-After header (seconds or a date), at most 10 minutes; null when it says nothing. */
 export function parseRetryAfter(header: string | string[] | undefined, now = Date.now()): number | null {
   const value = (Array.isArray(header) ? header[0] : header)?.trim() ?? '';
-  const ms = /^\d+(\.\d+)?$/.test(value) ? Number(value) * 1000 : Date.parse(value) - now;
-  if (!/\d/.test(value) || Number.isNaN(ms)) return null;
+  const isDate = /^[A-Za-z]{3,9}, \d/.test(value);
+  const ms = /^\d{1,12}(\.\d+)?$/.test(value)
+    ? Number(value) * 1000
+    : isDate
+      ? Date.parse(value) - now
+      : Number.NaN;
+  if (Number.isNaN(ms)) return null;
   return Math.min(maxRetryAfterMs, Math.max(0, Math.round(ms)));
 }
 

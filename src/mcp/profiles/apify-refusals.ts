@@ -22,7 +22,7 @@ interface Sign {
 const signs: readonly Sign[] = [
   {
     types: ['invalid-input', 'max-total-charge-usd-below-minimum', 'invalid-value', 'build-not-found'],
-    text: /input validation failed for actor|input is required for actor|input is not valid|invalid arguments for tool|ensure the input is correct|max-?total-?charge-?usd.{0,80}(minimum|too low|at least)|(unknown build|build .{0,80}was not found)/i,
+    text: /input validation failed for actor|input is required for actor|input is not valid|invalid arguments for tool|ensure the input is correct|(max-?total-?charge-?usd|total charge).{0,80}(below|minimum|too low|at least)|(unknown build|build .{0,80}was not found)/i,
     refusal: 'scrape',
     holdReason: null,
     onlyFromStart: true,
@@ -34,7 +34,7 @@ const signs: readonly Sign[] = [
       'actor-memory-limit-exceeded',
       'cannot-start-actor-runs',
     ],
-    text: /exceed(s|ed)? (the|your|its)? ?(total |account )?memory (limit|quota)|memory (limit|quota) (was |is |has been |of .{0,60})?exceeded|account limit for concurrent|(limit|number|maximum) (for|of|on) concurrent.{0,20} runs|concurrent.{0,20} runs? (limit|quota)/i,
+    text: /exceed(s|ed)? (the|your|its)? ?(total |account )?memory (limit|quota)|memory (limit|quota) (was |is |has been |of .{0,60})?exceeded|account limit for concurrent|(limit|number|maximum) (for|of|on) concurrent.{0,20} runs|concurrent.{0,20} runs? (limit|quota)|cannot start (any )?more actor runs/i,
     refusal: 'not_now',
     holdReason: 'capacity',
     kind: 'capacity',
@@ -89,7 +89,7 @@ const signs: readonly Sign[] = [
       'monthly-usage-hard-limit-exceeded',
       'payment-required',
     ],
-    text: /payment required|not enough usage|usage (hard )?limit (was |has been )?(exceeded|reached)|(exceed(ed)?|reached) (your|the) (monthly|usage|plan)|insufficient (funds|credits?|balance)|feature is disabled|(overdue|unpaid) (invoice|payment)/i,
+    text: /payment required|not enough usage|exceed your remaining usage|usage (hard )?limit (was |has been )?(exceeded|reached)|(exceed(ed)?|reached) (your|the) (monthly|usage|plan)|insufficient (funds|credits?|balance)|feature is disabled|(overdue|unpaid) (invoice|payment)/i,
     refusal: 'server',
     holdReason: 'payment',
     onlyFromStart: true,
