@@ -1,0 +1,14 @@
+import { defineConfig } from 'vitest/config';
+
+/** The servers are processes of 100 to 260 MB, so one file of tests at a time. */
+export default defineConfig({
+  test: {
+    root: import.meta.dirname,
+    include: ['**/*.test.ts'],
+    exclude: ['**/node_modules/**'],
+    testTimeout: 60_000,
+    hookTimeout: 60_000,
+    pool: 'forks',
+    fileParallelism: false,
+  },
+});
