@@ -56,8 +56,7 @@ export async function resolveRedis(
 
 /**
  * A connection that connects, reconnects and follows a failover by itself. Every change between reachable and not is
- * logged once; a secret never is. Hand such instances to BullMQ. Never log an ioredis error as an object: it
- * carries the command's arguments, AUTH's among them; use `toRedisError`.
+ * logged once; a secret never is. Hand such instances to BullMQ.
  * @throws TrawlError `config_invalid` for a URL that is none
  */
 export function createRedis(target: Config['redis'], options: ConnectionOptions): Redis {
@@ -67,6 +66,7 @@ export function createRedis(target: Config['redis'], options: ConnectionOptions)
     ...roleOptions(options.role, options.timeoutMs),
     connectionName: options.name ?? `trawl-${options.role}`,
   });
+  scrubErrorsOf(client);
   logStateOf(client, address, options.log);
   return client;
 }
@@ -185,6 +185,22 @@ function roleOptions(role: RedisRole, timeoutMs = producerTimeoutMs): RedisOptio
     default:
       return role satisfies never;
   }
+}
+
+/**
+ * Error events lose the command they belong to: its arguments hold the password when the login fails, and listeners
+ * (BullMQ passes the event on) log whole errors. Copies, which BullMQ makes for blocking commands, are treated alike.
+ */
+function scrubErrorsOf(client: Redis): void {
+  client.prependListener('error', (error: Error & { command?: unknown }) => {
+    delete error.command;
+  });
+  const duplicate = client.duplicate.bind(client);
+  client.duplicate = (override) => {
+    const copy = duplicate(override);
+    scrubErrorsOf(copy);
+    return copy;
+  };
 }
 
 /** One line when Redis goes, one for each further cause, one when it is back. */

@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { inspect } from 'node:util';
 import type { Redis } from 'ioredis';
 import { afterEach, describe, expect, it } from 'vitest';
 import type { Config } from '../../src/config.js';
@@ -194,6 +195,21 @@ describe('logging in', () => {
     });
     expect(lines).toHaveLength(1);
     expect(JSON.stringify([error, error.message, error.cause ?? '', lines])).not.toContain('canary-password');
+  });
+
+  it('that is refused leaves no password in the error events, of copies either', async () => {
+    const redis = await redisWith('--requirepass', 'right');
+    const client = open(target(redis.url, { password: 'canary-password' }));
+    const copy = client.duplicate();
+    cleanups.push(() => copy.disconnect());
+    const errors = await Promise.all(
+      [client, copy].map((one) => new Promise<Error>((resolve) => one.once('error', resolve))),
+    );
+    expect(errors.map((error) => error.message)).toEqual([
+      expect.stringMatching(/^WRONGPASS/),
+      expect.stringMatching(/^WRONGPASS/),
+    ]);
+    expect(inspect(errors, { depth: 10, showHidden: true })).not.toContain('canary-password');
   });
 });
 
