@@ -88,6 +88,7 @@ export function parseYaml(text: string, env: NodeJS.ProcessEnv): { tree: Tree; p
   if (problems.length > 0) return { tree, problems };
 
   let nodes = 0;
+  const anchors = new Map<string, Node>();
   const lineOf = (node: Node | null, fallback: number) =>
     node?.range ? lines.linePos(node.range[0]).line : fallback;
 
@@ -99,7 +100,14 @@ export function parseYaml(text: string, env: NodeJS.ProcessEnv): { tree: Tree; p
       throw new TooBig(path, line, `expected at most ${bound}, found more`);
     }
     tree.origins.set(pathKey(path), { line });
-    if (isAlias(node)) return visit(node.resolve(document) ?? null, path, line, depth + 1);
+    if (isAlias(node)) {
+      const target = anchors.get(node.source);
+      if (target !== undefined) return visit(target, path, line, depth + 1);
+      report(path, line, `expected YAML, found a mistake: ${yamlErrors.BAD_ALIAS}`);
+      return undefined;
+    }
+    // Anchors come before their aliases; the parser's own look-up reads the whole document for each alias.
+    if (node?.anchor !== undefined) anchors.set(node.anchor, node);
     if (isYamlMap(node)) {
       const map: TreeMap = Object.create(null);
       for (const pair of node.items) {

@@ -33,7 +33,7 @@ export interface JobFile {
   check(): Promise<JobsReport>;
   /**
    * Yields each scrape once, in the order of the lines, in bounded memory (some 200 bytes a line for its identity).
-   * @throws TrawlError `job_invalid` at the first bad line: call `check` first.
+   * @throws TrawlError `job_invalid` at the first bad line. Call `check` first: only it compares lines of the same id.
    */
   scrapes(): AsyncGenerator<Scrape>;
   close(): Promise<void>;
@@ -86,7 +86,7 @@ async function check(source: ReadableJobs, context: ParseContext): Promise<JobsR
   let duplicates = 0;
   let problemCount = 0;
   const problems: LineProblem[] = [];
-  for await (const line of parsedLines(source, context)) {
+  for await (const line of parsedLines(source, context, contentHash)) {
     if (line.kind === 'scrape') found += 1;
     else if (line.kind === 'duplicate') duplicates += 1;
     else {
@@ -101,7 +101,8 @@ async function check(source: ReadableJobs, context: ParseContext): Promise<JobsR
 }
 
 async function* scrapes(source: ReadableJobs, context: ParseContext): AsyncGenerator<Scrape> {
-  for await (const line of parsedLines(source, context)) {
+  // The first pass has compared contents; this one only has to know an id again.
+  for await (const line of parsedLines(source, context, () => '')) {
     switch (line.kind) {
       case 'scrape':
         yield line.scrape;
@@ -121,7 +122,15 @@ type ParsedLine =
   | { readonly kind: 'duplicate' }
   | { readonly kind: 'bad'; readonly problems: readonly LineProblem[] };
 
-async function* parsedLines(source: ReadableJobs, context: ParseContext): AsyncGenerator<ParsedLine> {
+function contentHash(scrape: Scrape): string {
+  return shortHash(canonicalJson(scrape));
+}
+
+async function* parsedLines(
+  source: ReadableJobs,
+  context: ParseContext,
+  contentOf: (scrape: Scrape) => string,
+): AsyncGenerator<ParsedLine> {
   const known = new Map<string, { line: number; content: string }>();
   const equalLines = new Map<string, number>();
   const nameless = (raw: Record<string, unknown>) => {
@@ -144,7 +153,7 @@ async function* parsedLines(source: ReadableJobs, context: ParseContext): AsyncG
     }
     const { scrape } = parsed;
     const key = jobKey(scrape.batch, scrape.id);
-    const content = shortHash(canonicalJson(scrape));
+    const content = contentOf(scrape);
     const earlier = known.get(key);
     if (earlier === undefined) {
       known.set(key, { line: number, content });
