@@ -43,7 +43,7 @@ export class Bench {
   static async open(options: BenchOptions = {}): Promise<Bench> {
     const [redis, sim, dir] = await Promise.all([
       RedisProcess.start('--hz', '100'),
-      startSim(options.sim ?? { conditions: { mix: 'fixed' } as never }),
+      startSim(options.sim ?? { conditions: { mix: 'fixed' } }),
       mkdtemp(join(tmpdir(), 'trawl-bench-')),
     ]);
     const config = await writeConfig(dir, redis.url, sim.url, options);
@@ -74,7 +74,9 @@ export class Bench {
       sink: createFileSink({ dir: config.results.dir, gzip: config.results.gzip, log }),
       metrics: createMetrics({
         version: 'test',
-        servers: Object.fromEntries(Object.keys(config.servers).map((name) => [name, { tools: tools(name) }])),
+        servers: Object.fromEntries(
+          Object.keys(config.servers).map((name) => [name, { tools: tools(name) }]),
+        ),
       }),
       log,
       intake: true,
