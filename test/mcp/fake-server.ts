@@ -39,8 +39,6 @@ export interface FakeServer {
   close(): Promise<void>;
 }
 
-const initialized = recorded('initialize-and-tools-list');
-
 /** The replies of a recording, in order, without the envelope. */
 export function recorded(name: string): { request: Json; replies: Json[] }[] {
   const file = new URL(`../wire/${name}.json`, import.meta.url);
@@ -55,9 +53,16 @@ export function recorded(name: string): { request: Json; replies: Json[] }[] {
   return exchanges;
 }
 
+/** The result object of a recording's exchange. */
+export function resultOf(name: string, exchange = 0): Json {
+  const reply = recorded(name)[exchange]?.replies.at(-1);
+  if (!reply?.result) throw new Error(`${name} has no result`);
+  return structuredClone(reply.result as Json);
+}
+
 /** Tools as recorded, with `call-actor` and `get-actor-run-list` beside them. */
 export function recordedTools(): Json[] {
-  const { tools } = initialized[1]?.replies[0]?.result as { tools: Json[] };
+  const { tools } = resultOf('initialize-and-tools-list', 1) as { tools: Json[] };
   const plain = { inputSchema: { type: 'object' } };
   return [
     ...structuredClone(tools),
@@ -88,7 +93,7 @@ export async function startFake(): Promise<FakeServer> {
         message?.method === 'tools/call' ? [String((message.params as Json).name)] : [],
       ),
     onCall: (exchange) => exchange.result({ content: [] }),
-    onInitialize: (exchange) => exchange.result(initialized[0]?.replies[0]?.result as Json),
+    onInitialize: (exchange) => exchange.result(resultOf('initialize-and-tools-list')),
     onList: (exchange) => exchange.result({ tools: recordedTools() }),
     session: 'session-1',
     sse: false,

@@ -3,11 +3,11 @@ import type { AddressInfo } from 'node:net';
 import { createServer as createPlainServer } from 'node:net';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { ScrapeServer } from '../../src/mcp/port.js';
-import { type Exchange, type FakeServer, recorded, startFake } from './fake-server.js';
-import { failureOf, setup, token, valueOf } from './setup.js';
+import { type Exchange, type FakeServer, resultOf, startFake } from './fake-server.js';
+import { failureOf, okOf, setup, token } from './setup.js';
 
 const runId = 'run00000000000001';
-const running = recorded('poll-running')[0]?.replies[0]?.result as Record<string, unknown>;
+const running = resultOf('poll-running');
 const sseHead = { 'content-type': 'text/event-stream' };
 const jsonHead = { 'content-type': 'application/json' };
 
@@ -183,7 +183,7 @@ describe('an answer that goes wrong on the way', () => {
     expect(observed.at(-1)).toMatchObject({ operation: 'poll', result: kind });
     // The connection, or a new one, works again.
     fake.onCall = (exchange) => exchange.result(running);
-    expect(valueOf(await server.poll(runId)).status).toBe('RUNNING');
+    expect(okOf(await server.poll(runId)).status).toBe('RUNNING');
   });
 
   it('marks an answer past the size bound, so that a smaller page is asked for', async () => {
@@ -348,7 +348,7 @@ describe('event streams', () => {
   it('are read like JSON answers', async () => {
     fake.sse = true;
     fake.onCall = (exchange) => exchange.result(running);
-    expect(valueOf(await server.poll(runId))).toMatchObject({ runId, status: 'RUNNING', itemCount: 13 });
+    expect(okOf(await server.poll(runId))).toMatchObject({ runId, status: 'RUNNING', itemCount: 13 });
   });
 
   it('that stay open after the response do not hold the call up', async () => {
@@ -356,7 +356,7 @@ describe('event streams', () => {
       exchange.response.writeHead(200, sseHead);
       exchange.response.write(`id: 1\r\nevent: message\r\ndata: ${answerOf(exchange, running)}\r\n\r\n`);
     };
-    expect(valueOf(await server.poll(runId)).status).toBe('RUNNING');
+    expect(okOf(await server.poll(runId)).status).toBe('RUNNING');
   });
 
   it('may be cut anywhere, also in the middle of a character', async () => {
@@ -370,7 +370,7 @@ describe('event streams', () => {
       }
       exchange.response.end();
     };
-    expect(valueOf(await server.poll(runId)).statusMessage).toBe(message);
+    expect(okOf(await server.poll(runId)).statusMessage).toBe(message);
   });
 
   it('may carry a ping of the server, which is answered', async () => {
@@ -384,7 +384,7 @@ describe('event streams', () => {
         exchange.response.end(`data: ${answerOf(exchange, running)}\n\n`);
       };
     });
-    expect(valueOf(await server.poll(runId)).status).toBe('RUNNING');
+    expect(okOf(await server.poll(runId)).status).toBe('RUNNING');
     await pong;
   });
 });

@@ -1,12 +1,12 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { createLimiter, memoryTokens } from '../../src/mcp/limiter.js';
 import type { ScrapeServer } from '../../src/mcp/port.js';
-import { type FakeServer, recorded, startFake } from './fake-server.js';
-import { actor, failureOf, type Setup, setup, valueOf } from './setup.js';
+import { type FakeServer, resultOf, startFake } from './fake-server.js';
+import { actor, failureOf, okOf, type Setup, setup } from './setup.js';
 
 const runId = 'run00000000000001';
-const running = recorded('poll-running')[0]?.replies[0]?.result as Record<string, unknown>;
-const started = recorded('start-call-actor-wait0')[0]?.replies[0]?.result as Record<string, unknown>;
+const running = resultOf('poll-running');
+const started = resultOf('start-call-actor-wait0');
 const start = { tool: actor, input: { location: 'x' }, options: {}, runTimeoutMs: 60_000, timeoutMs: 2_000 };
 
 let fake: FakeServer;
@@ -58,10 +58,10 @@ describe('sessions', () => {
       },
     },
   ])('that the server forgot ($name) are rebuilt, and the call is made again', async ({ name, forget }) => {
-    valueOf(await server.poll(runId));
+    okOf(await server.poll(runId));
     if (name.startsWith('404')) fake.session = 'session-2';
     forget(fake);
-    expect(valueOf(await server.poll(runId)).status).toBe('RUNNING');
+    expect(okOf(await server.poll(runId)).status).toBe('RUNNING');
     expect(fake.count('initialize')).toBe(2);
     expect(observed.map(({ result }) => result)).toEqual(['ok', 'ok', 'session_lost', 'ok', 'ok']);
   });
@@ -70,7 +70,7 @@ describe('sessions', () => {
     await server.describe();
     fake.session = 'session-2';
     fake.onCall = (exchange) => exchange.result(started);
-    expect(valueOf(await server.start(start)).runId).toBe('run00000000000007');
+    expect(okOf(await server.start(start)).runId).toBe('run00000000000007');
     // One was answered with 404, one made the run.
     expect(fake.calls()).toEqual(['call-actor', 'call-actor']);
   });
@@ -87,7 +87,7 @@ describe('sessions', () => {
     for (let n = 0; n < 4; n += 1) await brittle.poll(runId);
     expect(fake.count('initialize')).toBe(2);
     fake.onCall = (exchange) => exchange.result(running);
-    for (let n = 0; n < 6; n += 1) valueOf(await brittle.poll(runId));
+    for (let n = 0; n < 6; n += 1) okOf(await brittle.poll(runId));
     expect(fake.count('initialize')).toBe(4);
     await brittle.close();
   });
@@ -104,11 +104,11 @@ describe('sessions', () => {
     const slow = brittle.poll(runId);
     await arrived;
     fake.onCall = (exchange) => exchange.result(running);
-    valueOf(await brittle.poll(runId));
-    valueOf(await brittle.poll(runId));
+    okOf(await brittle.poll(runId));
+    okOf(await brittle.poll(runId));
     expect(fake.count('initialize')).toBe(2);
     answer();
-    expect(valueOf(await slow).status).toBe('RUNNING');
+    expect(okOf(await slow).status).toBe('RUNNING');
     await brittle.close();
   });
 
@@ -123,7 +123,7 @@ describe('sessions', () => {
         capabilities: {},
         serverInfo: { name: 'x', version: '1' },
       });
-    expect(valueOf(await again.poll(runId)).status).toBe('RUNNING');
+    expect(okOf(await again.poll(runId)).status).toBe('RUNNING');
     await again.close();
   });
 });
@@ -150,7 +150,7 @@ describe('concurrency', () => {
     expect(answers).toHaveLength(2);
     fake.onCall = (exchange) => exchange.result(running);
     for (const answer of answers) answer();
-    for (const poll of polls) expect(valueOf(await poll).status).toBe('RUNNING');
+    for (const poll of polls) expect(okOf(await poll).status).toBe('RUNNING');
     await narrow.close();
   });
 });

@@ -50,7 +50,7 @@ export function failureOf(result: CallResult<unknown>): CallFailure {
   return result.failure;
 }
 
-export function valueOf<T>(result: CallResult<T>): T {
+export function okOf<T>(result: CallResult<T>): T {
   if (!result.ok) throw new Error(`expected a value, got ${JSON.stringify(result.failure)}`);
   return result.value;
 }

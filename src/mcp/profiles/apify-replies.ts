@@ -108,18 +108,19 @@ function runFromObject(
 
 /**
  * The last resort when a proxy leaves the sentence alone: `RUNNING for 30s. In progress. 23 results so far.` and
- * `Use get-actor-run with runId=… …`. What an Actor says in its quoted status message is cut out before counting.
+ * `Use get-actor-run with runId=… …`. What an Actor says in its quoted status message is cut out before anything but the status is
+ * read.
  */
 function runFromSentence(text: string, expected: string | null): RunView | null {
   const head = text.slice(0, 4_000);
   const status = new RegExp(`(?:^|\\n)\\s*(${statuses})\\b(?!-)`).exec(head)?.[1];
   if (status === undefined) return null;
-  const named =
-    /\brunId=([A-Za-z0-9_-]{1,64})/.exec(head) ?? /\bRun ([A-Za-z0-9_-]{5,64}) was created\b/.exec(head);
-  const runId = plausibleId(named?.[1]) ?? expected;
-  if (runId === null) return null;
   const [before = '', ...rest] = head.split('Actor status: "');
   const own = rest.length === 0 ? before : `${before}\n${head.slice(head.lastIndexOf('\n') + 1)}`;
+  const named =
+    /\brunId=([A-Za-z0-9_-]{1,64})/.exec(own) ?? /\bRun ([A-Za-z0-9_-]{5,64}) was created\b/.exec(own);
+  const runId = plausibleId(named?.[1]) ?? expected;
+  if (runId === null) return null;
   const count =
     /\b(\d{1,15}) (?:items?|results?)\b/.exec(own) ??
     /\bitem count reads (\d{1,15})\b/.exec(own) ??
