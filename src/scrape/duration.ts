@@ -33,8 +33,6 @@ export function formatDuration(ms: number): string {
   return `${ms / 1000}s`;
 }
 
-const unitWords: Record<string, string> = { s: 's', m: 'm', h: 'h', d: 'd' };
-
 /** A guess at what was meant: `15 minuets` → `15m`; null when there is no number to start from. */
 export function suggestDuration(value: unknown): string | null {
   if (typeof value !== 'string') return null;
@@ -44,6 +42,5 @@ export function suggestDuration(value: unknown): string | null {
   if (word === '') return `${match[1]}s`;
   // "ms" and "mo…" look like minutes and are not.
   if (/^(ms|mil|mo)/.test(word)) return null;
-  const unit = unitWords[word[0] ?? ''];
-  return unit === undefined ? null : `${match[1]}${unit}`;
+  return /^[smhd]/.test(word) ? `${match[1]}${word[0]}` : null;
 }
