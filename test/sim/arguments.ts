@@ -10,7 +10,7 @@ import { definitionOf } from './toolset.js';
 export class ArgumentChecks {
   #ajv = newAjv();
   #compiled = new Map<string, ValidateFunction>();
-  #conditions: Conditions | null = null;
+  #compiledFor = '';
 
   /** null when the arguments fit; else the validator's errors. `args` may be changed in place. */
   check(
@@ -19,8 +19,12 @@ export class ArgumentChecks {
     args: Record<string, unknown>,
     conditions: Conditions,
   ): ErrorObject[] | null {
-    if (this.#conditions !== conditions) {
-      this.#conditions = conditions;
+    const schemas =
+      conditions.changedSchemas.length === 0
+        ? String(conditions.waitSecsCap)
+        : `${conditions.waitSecsCap} ${conditions.changedSchemas.join()}`;
+    if (this.#compiledFor !== schemas) {
+      this.#compiledFor = schemas;
       this.#compiled = new Map();
       this.#ajv = newAjv();
     }
