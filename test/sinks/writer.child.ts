@@ -19,7 +19,7 @@ async function writeScrape(id: string): Promise<void> {
 
 process.stdout.write('ready\n');
 if (mode === 'write') {
-  const ids = Array.from({ length: 24 }, (_, at) => `s-${at}`);
+  const ids = Array.from({ length: 12 }, (_, at) => `s-${at}`);
   await Promise.all(
     [0, 1, 2, 3].map(async (lane) => {
       for (const id of ids.filter((_, at) => at % 4 === lane)) await writeScrape(id);
