@@ -54,7 +54,7 @@ function drive(request: Json, via: 'auto' | 'direct'): Promise<CallResult<unknow
     case 'get-actor-run-list':
       return server.listRuns({ offset: 0, limit: args.limit as number });
     default:
-      return server.start({ tool: actor, input, options: {}, runTimeoutMs: 60_000, timeoutMs: 2_000 });
+      return server.start({ tool: actor, input, options: {}, runTimeoutMs: 60_000, timeoutMs: 15_000 });
   }
 }
 
@@ -251,7 +251,7 @@ describe('a reply that was stripped on the way', () => {
   const full = {
     poll: () => server.poll(run1),
     start: () =>
-      server.start({ tool: actor, input: {}, options: {}, runTimeoutMs: 60_000, timeoutMs: 2_000 }),
+      server.start({ tool: actor, input: {}, options: {}, runTimeoutMs: 60_000, timeoutMs: 15_000 }),
   };
   const strip = {
     structured: (result: Json) => ({ ...result, structuredContent: undefined }),

@@ -4,7 +4,7 @@ import { type FakeServer, type Json, recorded, recordedTools, resultOf, startFak
 import { actor, failureOf, okOf, serverConfig, setup, token } from './setup.js';
 
 const run1 = 'run00000000000001';
-const start = { tool: actor, input: { location: 'x' }, options: {}, runTimeoutMs: 60_001, timeoutMs: 2_000 };
+const start = { tool: actor, input: { location: 'x' }, options: {}, runTimeoutMs: 60_001, timeoutMs: 15_000 };
 
 let fake: FakeServer;
 let server: ScrapeServer;

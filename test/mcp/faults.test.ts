@@ -17,7 +17,7 @@ let observed: ReturnType<typeof setup>['observed'];
 
 beforeEach(async () => {
   fake = await startFake();
-  ({ server, observed } = setup(fake.url, { tuning: { stallMs: 150, callTimeoutMs: 1_500 } }));
+  ({ server, observed } = setup(fake.url, { tuning: { stallMs: 150, callTimeoutMs: 15_000 } }));
 });
 
 afterEach(async () => {
@@ -179,7 +179,7 @@ describe('an answer that goes wrong on the way', () => {
     const failure = failureOf(await server.poll(runId));
     expect(failure).toMatchObject({ kind, message: expect.stringMatching(message), notFound: false });
     // Found while reading, not at the timeout.
-    expect(performance.now() - began).toBeLessThan(1_200);
+    expect(performance.now() - began).toBeLessThan(10_000);
     expect(observed.at(-1)).toMatchObject({ operation: 'poll', result: kind });
     // The connection, or a new one, works again.
     fake.onCall = (exchange) => exchange.result(running);

@@ -110,7 +110,7 @@ describe('patterns from outside', () => {
       const schema = object({ a: { type: 'array', items: { type: 'string', pattern } } });
       const began = performance.now();
       checkInput(schema, { a: Array(50).fill(`${'a'.repeat(5_000)}!`) });
-      expect(performance.now() - began).toBeLessThan(2_000);
+      expect(performance.now() - began).toBeLessThan(10_000);
     },
   );
 });

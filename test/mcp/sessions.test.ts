@@ -7,7 +7,7 @@ import { actor, failureOf, okOf, type Setup, setup } from './setup.js';
 const runId = 'run00000000000001';
 const running = resultOf('poll-running');
 const started = resultOf('start-call-actor-wait0');
-const start = { tool: actor, input: { location: 'x' }, options: {}, runTimeoutMs: 60_000, timeoutMs: 2_000 };
+const start = { tool: actor, input: { location: 'x' }, options: {}, runTimeoutMs: 60_000, timeoutMs: 15_000 };
 
 let fake: FakeServer;
 let server: ScrapeServer;

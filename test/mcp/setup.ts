@@ -40,7 +40,7 @@ export function setup(
     limiter: options.limiter ?? createLimiter(memoryTokens(10_000)),
     observe: (call) => observed.push(call),
     log: { debug: log, warn: log } as unknown as ApifyServerOptions['log'],
-    tuning: { callTimeoutMs: 2_000, readTimeoutMs: 2_000, closeGraceMs: 200, ...options.tuning },
+    tuning: { callTimeoutMs: 15_000, readTimeoutMs: 15_000, closeGraceMs: 200, ...options.tuning },
   });
   return { server, observed, logged };
 }
