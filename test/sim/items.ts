@@ -12,6 +12,8 @@ export interface ItemSource {
   readonly bytes: { readonly low: number; readonly high: number };
   /** The first so many items are error rows, as some Actors write them instead of failing. */
   readonly errorRows: number;
+  /** About how long `shape.rest` is: it is left out, and not even made, where it would not fit. */
+  readonly restLength: number;
 }
 
 export interface ItemQuery {
@@ -52,9 +54,8 @@ export function renderItem(source: ItemSource, index: number): string {
   const { low, high } = source.bytes;
   const size = low + (high > low ? hash32(source.runId, index + 1) % (high - low + 1) : 0);
   const core = source.shape.core(index);
-  const rest = source.shape.rest(index);
-  const short = size > 0 && mark.length + core.length + rest.length + 1 > size;
-  const body = short ? mark + core : mark + core + rest;
+  const short = size > 0 && mark.length + core.length + source.restLength + 1 > size;
+  const body = short ? mark + core : mark + core + source.shape.rest(index);
   const { field, kind } = source.shape.filler;
   const room = size - body.length - field.length - 7;
   if (room < 1) return `${body}}`;

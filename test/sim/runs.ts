@@ -116,12 +116,14 @@ export function shapeOf(run: Run): ItemShape {
 }
 
 export function itemSource(run: Run, alias: string): ItemSource {
+  const shape = shapeOf(run);
   return {
-    shape: shapeOf(run),
+    shape,
     runId: run.id,
     alias,
     bytes: run.plan.itemBytes,
     errorRows: alias === 'default' ? run.plan.errorRows : 0,
+    restLength: shape.rest(0).length,
   };
 }
 

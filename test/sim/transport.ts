@@ -21,12 +21,14 @@ export async function readBody(request: IncomingMessage, limit: number): Promise
 export const hardBodyLimit = 64 * 1024 * 1024;
 
 export function sendJson(response: ServerResponse, status: number, body: string, headers: object = {}): void {
+  // Encoded here, in one piece: Node takes far longer over long texts that are not ASCII.
+  const bytes = Buffer.from(body);
   response.writeHead(status, {
     'content-type': 'application/json',
-    'content-length': Buffer.byteLength(body),
+    'content-length': bytes.length,
     ...headers,
   });
-  response.end(body);
+  response.end(bytes);
 }
 
 export function sendHtml(
@@ -75,8 +77,10 @@ export class AnswerWay {
   answer(json: string): void {
     if (this.response.destroyed) return;
     if (this.streams) {
-      if (!this.response.headersSent) this.#streamHead();
-      this.response.end(event(json));
+      const bytes = Buffer.from(event(json));
+      if (!this.response.headersSent)
+        this.#streamHead('text/event-stream', { 'content-length': bytes.length });
+      this.response.end(bytes);
     } else sendJson(this.response, 200, json, { 'mcp-session-id': this.#session });
   }
 
@@ -106,11 +110,12 @@ export class AnswerWay {
     return this.#answers === 'sse' || this.response.headersSent;
   }
 
-  #streamHead(contentType = 'text/event-stream'): void {
+  #streamHead(contentType = 'text/event-stream', more: object = {}): void {
     this.response.writeHead(200, {
       'content-type': contentType,
       'cache-control': 'no-cache, no-transform',
       'mcp-session-id': this.#session,
+      ...more,
     });
   }
 }

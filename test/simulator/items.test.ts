@@ -1,5 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { catalogue, type Sim, startSim } from '../sim/index.js';
+import { catalogue, findActor, type Sim, startSim } from '../sim/index.js';
+import { planRun, type RunPlan } from '../sim/plan.js';
+import { seeded } from '../sim/random.js';
 import { RawClient } from './client.js';
 
 const maps = 'compass/crawler-google-places';
@@ -103,32 +105,43 @@ describe('the seed', () => {
     expect(await night(8)).not.toEqual(first);
   });
 
-  it('draws a good night and a bad one as the contract has them', async () => {
-    const tool = 'trudax/yellow-pages-us-scraper';
-    const shares = async () => {
-      const fresh = sim.runs().filter(({ startedAt }) => startedAt >= since);
-      return {
-        good: fresh.filter(({ status, items }) => status === 'SUCCEEDED' && items > 0).length / fresh.length,
-        failed: fresh.filter(({ status }) => status === 'FAILED').length / fresh.length,
-        empty:
-          fresh.filter(({ status, items }) => status === 'SUCCEEDED' && items === 0).length / fresh.length,
-      };
-    };
-    const batch = async () => {
-      await Promise.all(Array.from({ length: 300 }, () => client.start(tool, { search: 'x' })));
-      sim.advance(3_600_000);
-    };
-    sim.set({ mix: 'good-night' });
-    let since = 0;
-    await batch();
-    const good = await shares();
-    expect(good.good).toBeGreaterThan(0.82);
-    expect(good.good).toBeLessThan(0.94);
-    expect(good.failed).toBeLessThan(0.12);
-    sim.set({ mix: 'bad-night', badTool: tool });
-    since = sim.now();
-    await batch();
-    const bad = await shares();
-    expect(bad.failed + bad.empty).toBeGreaterThan(0.5);
+  it('draws a good night and a bad one as the contract has them', () => {
+    const tool = findActor('trudax/yellow-pages-us-scraper');
+    if (tool === null) throw new Error('the store lost an Actor');
+    const random = seeded(1);
+    const night = (mix: 'good-night' | 'bad-night') =>
+      Array.from({ length: 4000 }, () =>
+        planRun({
+          actor: tool,
+          input: { search: 'x', maxItems: 90 },
+          options: {},
+          steering: {},
+          conditions: { ...sim.conditions, mix, badTool: tool.name },
+          speed: 1,
+          random,
+          upMs: 61_000,
+        }),
+      );
+    const share = (plans: RunPlan[], is: (plan: RunPlan) => boolean) =>
+      plans.filter(is).length / plans.length;
+    const good = night('good-night');
+    expect(share(good, ({ status, items }) => status === 'SUCCEEDED' && items > 0)).toBeCloseTo(0.88, 1);
+    expect(share(good, ({ status, items }) => status === 'SUCCEEDED' && items === 0)).toBeCloseTo(0.05, 1);
+    expect(share(good, ({ status, items }) => status === 'FAILED' && items > 0)).toBeCloseTo(0.03, 1);
+    expect(share(good, ({ status }) => status === 'TIMED-OUT')).toBeCloseTo(0.01, 1);
+    expect(share(good, ({ lagMs }) => lagMs > 0)).toBeCloseTo(1 / 3, 1);
+    const ran = good
+      .filter(({ status }) => status !== 'TIMED-OUT')
+      .map(({ totalMs, readyMs }) => totalMs - readyMs);
+    expect((ran.sort((a, b) => a - b)[Math.floor(ran.length / 2)] ?? 0) / 1000).toBeCloseTo(35, -1);
+    for (const { readyMs, lagMs, items, status } of good) {
+      expect(readyMs).toBeGreaterThanOrEqual(2000);
+      expect(readyMs).toBeLessThanOrEqual(12_000);
+      expect(lagMs).toBeLessThanOrEqual(5000);
+      if (status === 'SUCCEEDED' && items > 0) expect(items).toBeGreaterThanOrEqual(30);
+      expect(items).toBeLessThanOrEqual(90);
+    }
+    const bad = night('bad-night');
+    expect(share(bad, ({ status, items }) => status !== 'SUCCEEDED' || items === 0)).toBeGreaterThan(0.5);
   });
 });
