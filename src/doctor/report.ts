@@ -18,7 +18,8 @@ export function exitCodeOf(sections: readonly Section[]): number {
 
 /** For people: one aligned line a check, what to do below each problem, a sum at the end. */
 export function renderReport(sections: readonly Section[], terminal: boolean): string {
-  const width = Math.max(...sections.flatMap((section) => section.checks.map((check) => check.name.length)));
+  const width =
+    Math.max(...sections.flatMap((section) => section.checks.map((check) => check.name.length))) + 1;
   const indent = ' '.repeat((terminal ? 5 : 8) + width + 1);
   const lines: string[] = [];
   for (const { title, checks } of sections) {
@@ -34,7 +35,8 @@ export function renderReport(sections: readonly Section[], terminal: boolean): s
     }
     lines.push('');
   }
-  return `${[...lines, summary(sections)].join('\n')}\n`;
+  const text = [...lines, summary(sections)].map((line) => line.trimEnd()).join('\n');
+  return `${text}\n`;
 }
 
 /** One document, for programs. */

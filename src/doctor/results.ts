@@ -1,7 +1,8 @@
 import { randomBytes } from 'node:crypto';
-import { link, mkdir, open, readFile, rm, rmdir, statfs, writeFile } from 'node:fs/promises';
+import { link, open, readFile, rm, rmdir, statfs, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import type { Redis } from 'ioredis';
+import { makeFolders } from '../folders.js';
 import { cleanText } from '../scrape/clean-text.js';
 import { type Check, fail, ok, warn } from './check.js';
 
@@ -16,9 +17,9 @@ export async function checkResults(dir: string): Promise<Check[]> {
   const probe = join(dir, `.trawl-probe-${randomBytes(6).toString('hex')}`);
   const published = `${probe}-linked`;
   const checks: Check[] = [];
-  let made: string | undefined;
+  let made: string | null = null;
   try {
-    made = await mkdir(dir, { recursive: true });
+    made = makeFolders(dir, 0o750);
     await writeDurably(probe);
     checks.push(ok('writable', dir));
   } catch (error) {
@@ -38,7 +39,7 @@ export async function checkResults(dir: string): Promise<Check[]> {
   checks.push(await checkSpace(dir));
   await rm(published, { force: true });
   await rm(probe, { force: true });
-  if (made !== undefined) await removeEmpty(dir, made);
+  if (made !== null) await removeEmpty(dir, made);
   return checks;
 }
 
@@ -70,7 +71,7 @@ export async function checkShared(client: Redis, prefix: string, dir: string, ho
 
 async function directoryIdentity(dir: string): Promise<string> {
   const file = join(dir, '.trawl-directory');
-  await mkdir(dir, { recursive: true });
+  makeFolders(dir, 0o750);
   await writeFile(file, randomBytes(12).toString('hex'), { flag: 'wx', mode: 0o640 }).catch((error) => {
     if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
   });

@@ -2,13 +2,14 @@ import { createHash } from 'node:crypto';
 import { chmodSync, lstatSync, mkdirSync, realpathSync } from 'node:fs';
 import { join } from 'node:path';
 import { TrawlError } from '../errors.js';
+import { makeFolders } from '../folders.js';
 
 /** The kernel's limit is 107 (103 on macOS); Redis and tools add nothing to it, but keep a margin. */
 const maxSocketPathBytes = 100;
 
 /** Makes the data folder (mode 0700) and returns its real path, by which all its users agree on one socket. */
 export function prepareDataFolder(dir: string): string {
-  mkdirSync(dir, { recursive: true, mode: 0o700 });
+  makeFolders(dir, 0o700);
   const real = realpathSync(dir);
   const stat = lstatSync(real);
   if (!isOurs(stat.uid)) {

@@ -1,9 +1,10 @@
-import { lstat, mkdir, readdir } from 'node:fs/promises';
+import { lstat, readdir } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { promisify } from 'node:util';
 import { gzip as gzipCallback } from 'node:zlib';
 import type { Logger } from 'pino';
 import { TrawlError } from '../errors.js';
+import { makeFolders } from '../folders.js';
 import type { OutcomeDocument } from '../scrape/types.js';
 import {
   highestAttempt,
@@ -272,7 +273,7 @@ class FileSink implements Sink {
   }
 
   async #ensureBase(): Promise<void> {
-    if (!this.#baseSeen) await mkdir(this.#base, { recursive: true, mode: dirMode });
+    if (!this.#baseSeen) makeFolders(this.#base, dirMode);
     this.#baseSeen = true;
   }
 

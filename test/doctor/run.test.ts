@@ -50,10 +50,14 @@ describe('the results directory', () => {
     expect(existsSync(join(folder, 'new'))).toBe(false);
   });
 
-  it('that cannot be one is a failure', async () => {
-    const file = join(folder, 'file');
-    writeFileSync(file, '');
-    expect(await checkResults(file)).toMatchObject([
+  it.each([
+    ['a file', () => join(folder, 'file')],
+    ['below a file', () => join(folder, 'file', 'deep', 'er')],
+    // Node's own recursive mkdir spins for ever here.
+    ['where no folder can be', () => '/proc/trawl/results'],
+  ])('that is %s is a failure', async (_what, place) => {
+    writeFileSync(join(folder, 'file'), '');
+    expect(await checkResults(place())).toMatchObject([
       { name: 'writable', ok: 'fail', hint: expect.any(String) },
     ]);
   });
@@ -181,15 +185,15 @@ describe('the report', () => {
   it('is aligned, says what to do, and is plain ASCII when nobody sees it', () => {
     const lines = [
       'Node',
-      '  ok    version  Node 20',
+      '  ok    version   Node 20',
       '',
       'Server a',
-      '  warn  run list not there',
-      '                 -> use another',
-      '  FAIL  tools    one',
-      '                 two',
-      '                 -> do this',
-      '                    or that',
+      '  warn  run list  not there',
+      '                  -> use another',
+      '  FAIL  tools     one',
+      '                  two',
+      '                  -> do this',
+      '                     or that',
       '',
       '1 to fix, 1 worth a look, 1 in order.',
       '',
