@@ -62,6 +62,7 @@ export class Daemon {
   private readonly intake: Intake | null;
   private readonly stopper = new AbortController();
   private stopped: Promise<void> | null = null;
+  private quieted: Promise<void> | null = null;
 
   constructor(private readonly options: DaemonOptions) {
     const { config, log, metrics, sink } = options;
@@ -127,6 +128,21 @@ export class Daemon {
     }
     this.sweep.start();
     this.intake?.start();
+  }
+
+  /**
+   * No new starts by this process, and no jobs from the intake; runs under way go on to their end. Resolves when no start
+   * is in hand any more. `stop` has to follow.
+   */
+  quiet(): Promise<void> {
+    this.quieted ??= this.closeStarts();
+    return this.quieted;
+  }
+
+  private async closeStarts(): Promise<void> {
+    const starts = this.startWorkers.map((worker) => worker.close());
+    this.wakeups.wakeAll();
+    await Promise.allSettled([this.intake?.stop(), ...starts]);
   }
 
   /**

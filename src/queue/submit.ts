@@ -78,8 +78,8 @@ async function knownDigests(deps: SubmitDeps, scrapes: readonly Scrape[]): Promi
   });
 }
 
-/** Not accepted yet: what was submitted is compared as it was written. */
-function digestOfData(data: string, scrape: Scrape): string {
+/** Not accepted yet: what was submitted is compared as it was written; '' when it does not say. */
+export function digestOfData(data: string, scrape: Scrape): string {
   try {
     const job = JSON.parse(data) as { tool?: unknown; input?: unknown };
     if (typeof job.input !== 'object' || job.input === null) return '';
