@@ -94,7 +94,7 @@ describe('the seed', () => {
   const night = async (seed: number) => {
     const other = await startSim({ seed, speed: 1000 });
     const starter = await RawClient.connect(other.url, { tools: 'call-actor' });
-    for (let i = 0; i < 60; i++) await starter.start('trudax/yellow-pages-us-scraper', { search: 'x' });
+    for (let i = 0; i < 25; i++) await starter.start('trudax/yellow-pages-us-scraper', { search: 'x' });
     const runs = other.runs().map(({ startedAt, endAt, items }) => [endAt - startedAt, items]);
     await other.close();
     return runs;
@@ -110,7 +110,7 @@ describe('the seed', () => {
     if (tool === null) throw new Error('the store lost an Actor');
     const random = seeded(1);
     const night = (mix: 'good-night' | 'bad-night') =>
-      Array.from({ length: 4000 }, () =>
+      Array.from({ length: 3000 }, () =>
         planRun({
           actor: tool,
           input: { search: 'x', maxItems: 90 },
@@ -134,13 +134,15 @@ describe('the seed', () => {
       .filter(({ status }) => status !== 'TIMED-OUT')
       .map(({ totalMs, readyMs }) => totalMs - readyMs);
     expect((ran.sort((a, b) => a - b)[Math.floor(ran.length / 2)] ?? 0) / 1000).toBeCloseTo(35, -1);
-    for (const { readyMs, lagMs, items, status } of good) {
-      expect(readyMs).toBeGreaterThanOrEqual(2000);
-      expect(readyMs).toBeLessThanOrEqual(12_000);
-      expect(lagMs).toBeLessThanOrEqual(5000);
-      if (status === 'SUCCEEDED' && items > 0) expect(items).toBeGreaterThanOrEqual(30);
-      expect(items).toBeLessThanOrEqual(90);
-    }
+    const outside = good.filter(
+      ({ readyMs, lagMs, items, status }) =>
+        readyMs < 2000 ||
+        readyMs > 12_000 ||
+        lagMs > 5000 ||
+        items > 90 ||
+        (status === 'SUCCEEDED' && items > 0 && items < 30),
+    );
+    expect(outside).toEqual([]);
     const bad = night('bad-night');
     expect(share(bad, ({ status, items }) => status !== 'SUCCEEDED' || items === 0)).toBeGreaterThan(0.5);
   });
