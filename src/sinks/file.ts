@@ -37,7 +37,7 @@ const gzipBuffer = promisify(gzipCallback);
 const outcomeBytes = 1_048_576;
 const staleProbeMs = 3_600_000;
 
-const rememberedAttempts = 10_000;
+const rememberedPlaces = 10_000;
 
 interface Entry extends OpenAttempt {
   /** This process made the attempt; false: it was there, and a crash may have left something. */
@@ -239,7 +239,7 @@ class FileSink implements Sink {
     const entry = { ...attempt, made, anchored: false };
     this.#entered.set(key, entry);
     for (const oldest of this.#entered.keys()) {
-      if (this.#entered.size <= rememberedAttempts) break;
+      if (this.#entered.size <= rememberedPlaces) break;
       this.#entered.delete(oldest);
     }
     return entry;
@@ -260,6 +260,7 @@ class FileSink implements Sink {
     if (!this.#batches.has(parent)) {
       await makeDir(parent);
       await this.#directories.sync(this.#base);
+      if (this.#batches.size >= rememberedPlaces) this.#batches.clear();
       this.#batches.add(parent);
     }
     try {
