@@ -149,11 +149,14 @@ class AnswerReader {
         }
         if (settled) drain(body);
       });
-      body.on('end', () =>
-        fail(new AnswerError('invalid_response', 'The event stream ended without a response.')),
-      );
+      // Every stream ends and closes, also a good one: an error is made only when it is one.
+      body.on('end', () => {
+        if (!settled) fail(new AnswerError('invalid_response', 'The event stream ended without a response.'));
+      });
       body.on('error', fail);
-      body.on('close', () => fail(new AnswerError('network_error', 'The event stream was cut.')));
+      body.on('close', () => {
+        if (!settled) fail(new AnswerError('network_error', 'The event stream was cut.'));
+      });
     });
   }
 
@@ -218,7 +221,9 @@ function readAll(body: Body, limit: number, stallMs: number, cut: boolean): Prom
       reject(error);
     };
     body.on('error', fail);
-    body.on('close', () => fail(new AnswerError('network_error', 'The answer was cut.')));
+    body.on('close', () => {
+      if (!body.readableEnded) fail(new AnswerError('network_error', 'The answer was cut.'));
+    });
   });
 }
 

@@ -1,5 +1,6 @@
 import type { Logger } from 'pino';
 import { type CallContext, CallEnded } from './call-context.js';
+import { CallClock, Places, raced } from './call-turn.js';
 import { classifyError, makeFailure } from './classify.js';
 import { McpSession, type SessionOptions } from './client.js';
 import { LimiterFull, type RequestLimiter } from './limiter.js';
@@ -104,24 +105,26 @@ export class SessionPool {
   }
 
   async #attempt<T>(call: PoolCall<T>): Promise<CallResult<T>> {
-    const turn = new CallClock(call.timeoutMs, call.signal);
+    const clock = new CallClock(call.timeoutMs, call.signal);
     let connected = false;
     let placed = false;
     try {
       for (;;) {
-        const opened = await raced(this.#open(), turn.signal);
+        const opened = this.#session
+          ? ({ ok: true, session: this.#session } as const)
+          : await raced(this.#open(), clock.signal);
         if (!opened.ok) return opened;
         connected = true;
         if (!placed) {
-          await this.#takeTurn(call.operation, turn.signal);
+          await this.#takeTurn(call.operation, clock.signal);
           placed = true;
         }
-        if (!opened.session.retired) return await this.#send(opened.session, call);
+        if (!opened.session.retired) return await this.#send(opened.session, call, clock);
       }
     } catch (error) {
       return { ok: false, failure: this.#neverSent(error, connected) };
     } finally {
-      turn.stop();
+      clock.stop();
       if (placed) this.#places.release();
     }
   }
@@ -139,8 +142,8 @@ export class SessionPool {
     }
   }
 
-  async #send<T>(session: McpSession, call: PoolCall<T>): Promise<CallResult<T>> {
-    const clock = new CallClock(call.timeoutMs, call.signal);
+  async #send<T>(session: McpSession, call: PoolCall<T>, clock: CallClock): Promise<CallResult<T>> {
+    clock.restart();
     const context: CallContext = {
       signal: clock.signal,
       onProgress: call.onProgress ?? null,
@@ -164,7 +167,6 @@ export class SessionPool {
       if (failure.kind === 'session_lost') this.#retire(session);
       return { ok: false, failure };
     } finally {
-      clock.stop();
       if (session.errors >= (this.#options.maxErrors ?? 1_000)) this.#retire(session);
       if (session.calls >= (this.#options.maxCalls ?? 10_000)) this.#retire(session);
     }
@@ -264,89 +266,5 @@ export class SessionPool {
     }
     const trace = { status: null, retryAfterMs: null };
     return { ...classifyError(error, { trace, secrets: this.#secrets, inSession: false }), noEffect: true };
-  }
-}
-
-/** One abort signal a call: its timeout, its caller's abort, and its session's end. */
-class CallClock {
-  readonly end: (reason: CallEnded) => void;
-  readonly signal: AbortSignal;
-  readonly stop: () => void;
-
-  constructor(timeoutMs: number, caller?: AbortSignal) {
-    const controller = new AbortController();
-    this.signal = controller.signal;
-    this.end = (reason) => controller.abort(reason);
-    const timer = setTimeout(
-      () => this.end(new CallEnded('timeout', `No answer within ${timeoutMs} ms.`)),
-      timeoutMs,
-    );
-    const onAbort = () => this.end(new CallEnded('aborted', 'The call was given up by its caller.'));
-    if (caller?.aborted) onAbort();
-    else caller?.addEventListener('abort', onAbort, { once: true });
-    this.stop = () => {
-      clearTimeout(timer);
-      caller?.removeEventListener('abort', onAbort);
-    };
-  }
-}
-
-/** The promise, unless the signal comes first. */
-async function raced<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
-  if (signal.aborted) throw signal.reason;
-  let onAbort: (() => void) | undefined;
-  const aborted = new Promise<never>((_, reject) => {
-    onAbort = () => reject(signal.reason);
-    signal.addEventListener('abort', onAbort, { once: true });
-  });
-  try {
-    return await Promise.race([promise, aborted]);
-  } finally {
-    if (onAbort) signal.removeEventListener('abort', onAbort);
-  }
-}
-
-/** Bounds calls in flight; first come, first served. */
-class Places {
-  #free: number;
-  readonly #waiting = new Set<() => void>();
-
-  constructor(count: number) {
-    this.#free = count;
-  }
-
-  tryTake(): boolean {
-    if (this.#free === 0) return false;
-    this.#free -= 1;
-    return true;
-  }
-
-  take(signal: AbortSignal): Promise<void> {
-    if (this.tryTake()) return Promise.resolve();
-    return new Promise((resolve, reject) => {
-      const onAbort = () => {
-        this.#waiting.delete(granted);
-        reject(signal.reason);
-      };
-      const granted = () => {
-        signal.removeEventListener('abort', onAbort);
-        resolve();
-      };
-      if (signal.aborted) {
-        reject(signal.reason);
-        return;
-      }
-      signal.addEventListener('abort', onAbort, { once: true });
-      this.#waiting.add(granted);
-    });
-  }
-
-  release(): void {
-    for (const granted of this.#waiting) {
-      this.#waiting.delete(granted);
-      granted();
-      return;
-    }
-    this.#free += 1;
   }
 }
