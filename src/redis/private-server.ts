@@ -94,7 +94,12 @@ class PrivateRedisUser {
       await this.locked(async () => {
         const lease = this.lease;
         if (lease === null || lease.status === 'end') return;
-        if ((await countLeases(lease)) > 1) return;
+        // Asked twice: the end of a user killed just now may be waiting behind the first question.
+        if ((await countLeases(lease)) > 1 && (await countLeases(lease)) > 1) {
+          // Before the lock goes: the next to leave must not count us, and our connection may take a while to close.
+          await lease.client('SETNAME', 'trawl-left');
+          return;
+        }
         await shutdown(lease);
         if (!(await waitForExit(this.server.dir))) {
           this.log.warn({ dir: this.server.dir }, 'The private Redis takes long to stop; its data is kept');
