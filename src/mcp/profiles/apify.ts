@@ -17,6 +17,7 @@ import type {
   StartResult,
 } from '../port.js';
 import { type ObservedCall, SessionPool } from '../session-pool.js';
+import { Catalogue, refuse } from './apify-catalogue.js';
 import { classifyToolError, type RefusalContext, refineFailure, type StartWay } from './apify-refusals.js';
 import {
   isTask,
@@ -28,15 +29,7 @@ import {
   type ToolResult,
   textsOf,
 } from './apify-replies.js';
-import {
-  describeTools,
-  endpointOf,
-  helper,
-  type ListedTool,
-  missingHelpers,
-  readTools,
-  usualWaitSecsCap,
-} from './apify-tools.js';
+import { endpointOf, helper } from './apify-tools.js';
 
 export interface ApifyServerOptions {
   readonly server: ServerConfig;
@@ -81,8 +74,6 @@ const defaultTuning: Tuning = {
   missingFreshMs: 30_000,
 };
 
-const maxToolPages = 50;
-
 /** The `apify` profile: an Apify MCP server behind the port. Connects when first used. */
 export function createApifyServer(options: ApifyServerOptions): ScrapeServer {
   return new ApifyServer(options);
@@ -102,12 +93,6 @@ interface ToolCall<T> {
   readonly onProgress?: ((params: Record<string, unknown>) => void) | undefined;
 }
 
-interface Described {
-  readonly value: ServerDescription;
-  readonly generation: number;
-  readonly at: number;
-}
-
 class ApifyServer implements ScrapeServer {
   readonly name: string;
   readonly #server: ServerConfig;
@@ -115,9 +100,7 @@ class ApifyServer implements ScrapeServer {
   readonly #pool: SessionPool;
   readonly #secrets: readonly string[];
   readonly #log: Pick<Logger, 'debug' | 'warn'>;
-  #described: Described | null = null;
-  #describing: Promise<CallResult<ServerDescription>> | null = null;
-  #waitSecsCap = usualWaitSecsCap;
+  readonly #catalogue: Catalogue;
 
   constructor(options: ApifyServerOptions) {
     const { server, answerBytes, limiter, observe, log } = options;
@@ -136,37 +119,37 @@ class ApifyServer implements ScrapeServer {
       log,
       ...this.#tuning,
     });
+    this.#catalogue = new Catalogue({
+      server,
+      pool: this.#pool,
+      log,
+      timeoutMs: this.#tuning.callTimeoutMs,
+      ...this.#tuning,
+    });
   }
 
   async describe(
     options: { fresh?: boolean; signal?: AbortSignal } = {},
   ): Promise<CallResult<ServerDescription>> {
-    const known = this.#described;
-    if (known && !options.fresh && this.#isFresh(known)) return { ok: true, value: known.value };
-    // One list for all who ask meanwhile, so one caller's signal ends his own waiting alone.
-    this.#describing ??= this.#listTools().finally(() => {
-      this.#describing = null;
-    });
-    return unlessAborted(this.#describing, options.signal);
+    return this.#catalogue.describe(options);
   }
 
   async start(request: StartRequest): Promise<StartResult> {
     const config = Object.hasOwn(this.#server.tools, request.tool)
       ? this.#server.tools[request.tool]
       : undefined;
-    if (!config)
-      return this.#refuse('scrape', `The tool ${request.tool} is not on the list of allowed tools.`);
+    if (!config) return refuse('scrape', `The tool ${request.tool} is not on the list of allowed tools.`);
     const described = await this.describe();
     if (!described.ok) return { ok: false, failure: { ...described.failure, noEffect: true } };
     const { via, tools } = described.value;
     const tool = tools.get(request.tool);
     if (!tool) {
       const message = `The server does not show the Actor ${request.tool}: check its name, and that the token may use it.`;
-      return this.#refuse('tool', message);
+      return refuse('tool', message);
     }
     if (via === 'direct' && Object.keys(request.options).length > 0) {
       const message = `Run options (${Object.keys(request.options).join(', ')}) need call-actor; an Actor's own tool ignores them.`;
-      return this.#refuse('scrape', message);
+      return refuse('scrape', message);
     }
     const result = await this.#call<RunView>({
       operation: 'start',
@@ -187,10 +170,10 @@ class ApifyServer implements ScrapeServer {
     options: { waitSecs?: number; signal?: AbortSignal } = {},
   ): Promise<CallResult<RunView>> {
     const wanted = Math.max(0, Math.floor(options.waitSecs ?? 0));
-    const waitSecs = Math.min(Number.isFinite(wanted) ? wanted : 0, this.#waitSecsCap);
+    const waitSecs = Math.min(Number.isFinite(wanted) ? wanted : 0, this.#catalogue.waitSecsCap);
     const result = await this.#pollOnce(runId, waitSecs, options.signal);
     if (result.ok || !this.#learnsCap(result.failure, waitSecs)) return result;
-    return this.#pollOnce(runId, this.#waitSecsCap, options.signal);
+    return this.#pollOnce(runId, this.#catalogue.waitSecsCap, options.signal);
   }
 
   async readPage(request: PageRequest, signal?: AbortSignal): Promise<CallResult<PageView>> {
@@ -283,7 +266,7 @@ class ApifyServer implements ScrapeServer {
       read: (answer) => this.#read(answer, call, context),
       refine: (failure) => refineFailure(failure, context),
     });
-    if (!result.ok && result.failure.holdReason === 'tools_missing') this.#described = null;
+    if (!result.ok && result.failure.holdReason === 'tools_missing') this.#catalogue.forget();
     return result;
   }
 
@@ -300,69 +283,6 @@ class ApifyServer implements ScrapeServer {
     } catch {
       return wrong('cannot be read');
     }
-  }
-
-  async #listTools(): Promise<CallResult<ServerDescription>> {
-    const listed: ListedTool[] = [];
-    const cursors = new Set<string>();
-    let cursor: string | null = null;
-    do {
-      const params: Record<string, unknown> = cursor === null ? {} : { cursor };
-      const page: CallResult<NonNullable<ReturnType<typeof readTools>>> = await this.#pool.call({
-        operation: 'list_tools',
-        method: 'tools/list',
-        params,
-        timeoutMs: this.#tuning.callTimeoutMs,
-        read: (answer) => {
-          const value = readTools(answer);
-          if (value !== null) return { ok: true, value };
-          return {
-            ok: false,
-            failure: makeFailure('invalid_response', 'The tools list is none.', this.#secrets),
-          };
-        },
-      });
-      if (!page.ok) return page;
-      listed.push(...page.value.tools);
-      cursor = page.value.nextCursor;
-      if (cursor !== null && (cursors.has(cursor) || cursors.size >= maxToolPages)) {
-        const message = 'The tools list does not come to an end.';
-        return { ok: false, failure: makeFailure('invalid_response', message, this.#secrets) };
-      }
-      if (cursor !== null) cursors.add(cursor);
-    } while (cursor !== null);
-    return this.#conclude(listed);
-  }
-
-  #conclude(listed: readonly ListedTool[]): CallResult<ServerDescription> {
-    const value = describeTools(this.#server, listed, this.#pool.server);
-    const lacking = missingHelpers(listed);
-    const actors = Object.keys(this.#server.tools).join(', ');
-    this.#described = null;
-    if (listed.length === 0 || value.tools.size === 0) {
-      const what = listed.length === 0 ? 'an empty list of tools' : 'none of the allowed Actors';
-      const message = `The server shows ${what} for ${actors}. Check the names (user/name) under servers.${this.name}.tools and that the token is valid and may use them.`;
-      return this.#refuse('server', message);
-    }
-    if (lacking.length > 0) {
-      const message = `The server does not show ${lacking.join(', ')}, which Trawl needs to follow a run and read its items.`;
-      return this.#refuse('server', message);
-    }
-    if (value.missing.length > 0) {
-      this.#log.warn(
-        { server: this.name, missing: value.missing },
-        'the server does not show some allowed Actors',
-      );
-    }
-    this.#waitSecsCap = value.waitSecsCap;
-    this.#described = { value, generation: this.#pool.generation, at: performance.now() };
-    return { ok: true, value };
-  }
-
-  #isFresh({ value, generation, at }: Described): boolean {
-    const { toolsFreshMs, missingFreshMs } = this.#tuning;
-    const goodFor = value.missing.length > 0 ? missingFreshMs : toolsFreshMs;
-    return generation === this.#pool.generation && performance.now() - at < goodFor;
   }
 
   /**
@@ -383,9 +303,9 @@ class ApifyServer implements ScrapeServer {
     const named = Number(
       /waitSecs:? must be (?:<=|less than or equal to) (\d{1,4})\b/i.exec(failure.message)?.[1],
     );
-    this.#waitSecsCap = named < sent ? named : 0;
+    this.#catalogue.waitSecsCap = named < sent ? named : 0;
     this.#log.warn(
-      { server: this.name, waitSecsCap: this.#waitSecsCap },
+      { server: this.name, waitSecsCap: this.#catalogue.waitSecsCap },
       'the server lowered its cap on waitSecs',
     );
     return true;
@@ -403,14 +323,6 @@ class ApifyServer implements ScrapeServer {
       } catch (error) {
         this.#log.warn({ err: error, server: this.name }, 'the listener for an early run id failed');
       }
-    };
-  }
-
-  #refuse(refusal: 'server' | 'tool' | 'scrape', message: string): { ok: false; failure: CallFailure } {
-    const holdReason = refusal === 'scrape' ? null : 'tools_missing';
-    return {
-      ok: false,
-      failure: makeFailure('tool_error', message, this.#secrets, { refusal, holdReason, noEffect: true }),
     };
   }
 }
@@ -431,25 +343,4 @@ function callActorArguments(request: StartRequest, usualMemory: number | null): 
       ...(build === undefined ? {} : { build }),
     },
   };
-}
-
-async function unlessAborted<T>(
-  promise: Promise<CallResult<T>>,
-  signal?: AbortSignal,
-): Promise<CallResult<T>> {
-  if (!signal) return promise;
-  let onAbort: (() => void) | undefined;
-  const aborted = new Promise<CallResult<T>>((resolve) => {
-    onAbort = () => {
-      const failure = makeFailure('timeout', 'The call was given up by its caller.', [], { noEffect: true });
-      resolve({ ok: false, failure });
-    };
-    if (signal.aborted) onAbort();
-    else signal.addEventListener('abort', onAbort, { once: true });
-  });
-  try {
-    return await Promise.race([promise, aborted]);
-  } finally {
-    if (onAbort) signal.removeEventListener('abort', onAbort);
-  }
 }
