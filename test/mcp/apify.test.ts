@@ -69,6 +69,8 @@ describe('describe', () => {
     };
     use();
     expect(okOf(await server.describe()).toolNames).toHaveLength(tools.length);
+    fake.onList = (exchange) => exchange.result({ tools: Array(20_000).fill({ name: 'x' }) });
+    expect(failureOf(await server.describe({ fresh: true })).kind).toBe('invalid_response');
     fake.onList = (exchange) => exchange.result({ tools, nextCursor: 'again' });
     expect(failureOf(await server.describe({ fresh: true })).kind).toBe('invalid_response');
   });

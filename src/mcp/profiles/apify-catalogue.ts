@@ -12,6 +12,7 @@ import {
 } from './apify-tools.js';
 
 const maxToolPages = 50;
+const maxTools = 10_000;
 
 export interface CatalogueOptions {
   readonly server: ServerConfig;
@@ -81,9 +82,10 @@ export class Catalogue {
         },
       });
       if (!page.ok) return page;
-      listed.push(...page.value.tools);
+      for (const tool of page.value.tools) listed.push(tool);
       cursor = page.value.nextCursor;
-      if (cursor !== null && (cursors.has(cursor) || cursors.size >= maxToolPages)) {
+      const circles = cursor !== null && (cursors.has(cursor) || cursors.size >= maxToolPages);
+      if (circles || listed.length > maxTools) {
         const message = 'The tools list does not come to an end.';
         return { ok: false, failure: makeFailure('invalid_response', message, [this.#options.server.token]) };
       }
