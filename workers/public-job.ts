@@ -1,6 +1,6 @@
 import type { Attempt, RunSpec } from '../src/run/attempt.js';
 import { cleanText } from '../src/scrape/clean-text.js';
-import { fromBullJob } from '../src/scrape/identity.js';
+import { digestOf, fromBullJob } from '../src/scrape/identity.js';
 import { parseJob } from '../src/scrape/parse.js';
 import type { Problem } from '../src/scrape/problem.js';
 import type { Scrape } from '../src/scrape/types.js';
@@ -15,6 +15,8 @@ export interface ScrapeFacts {
   readonly meta: unknown;
   readonly onEmpty: RunSpec['onEmpty'];
   readonly retries: number;
+  /** Absent when the job could not be read. */
+  readonly digest?: string;
 }
 
 export type PublicJob =
@@ -48,7 +50,10 @@ export function readPublicJob(ctx: Pick<WorkerContext, 'config'>, jobId: string,
  * A scrape under way no longer depends on what its job says now: the configuration may have changed since it started.
  */
 export function factsOf(read: PublicJob, attempt: Attempt | null): ScrapeFacts | null {
-  if (read.ok) return read.scrape;
+  if (read.ok) {
+    const { scrape } = read;
+    return { ...scrape, digest: digestOf(scrape.tool, scrape.input, scrape.server) };
+  }
   const spec = attempt?.spec;
   if (spec === null || spec === undefined) return read.facts;
   return { ...spec, meta: null };

@@ -8,7 +8,7 @@ import type { WorkerContext } from './context.js';
 export async function publish(
   ctx: WorkerContext,
   attempt: Attempt,
-  subject: Subject,
+  subject: Subject & { readonly digest?: string },
   decision: Decision,
   finishes: number,
 ): Promise<OutcomeDocument> {

@@ -8,7 +8,7 @@ import type { Attempt, Decision } from '../src/run/attempt.js';
 import { cancelledMessage, decide, outcomeClass, shouldRetry, totalUsage } from '../src/run/outcome.js';
 import { retryDelay } from '../src/run/schedule.js';
 import { cleanText } from '../src/scrape/clean-text.js';
-import { digestOf, jobKey } from '../src/scrape/identity.js';
+import { jobKey } from '../src/scrape/identity.js';
 import type { OutcomeDocument, Scrape } from '../src/scrape/types.js';
 import { SinkHeldError } from '../src/sinks/contract.js';
 import type { WorkerContext } from './context.js';
@@ -90,11 +90,12 @@ async function accept(ctx: WorkerContext, job: Job, token: string, scrape: Scrap
     case 'start': {
       ctx.metrics.scrapeSubmitted(scrape.server, scrape.tool);
       const { attempt } = await ctx.store.load(jobKey(scrape.batch, scrape.id));
-      if (attempt?.cancelledAt) {
+      if (attempt === null) throw new Error('no attempt after accepting it');
+      if (attempt.cancelledAt !== null) {
         return refuseAs(ctx, job, scrape, attempt, 'cancelled', cancelledMessage(attempt));
       }
       const lock = { key: ctx.keys.lock(publicQueue, job.id as string), token };
-      return park({ ctx, job, token, facts: scrape, lock }, accepted.attempt, 0);
+      return park({ ctx, job, token, facts: scrape, lock }, attempt, 0);
     }
     case 'conflict':
       ctx.log.warn({ event: 'scrape.conflict', scrapeId: jobKey(scrape.batch, scrape.id) }, accepted.message);
@@ -114,11 +115,10 @@ async function duplicate(
   ctx: WorkerContext,
   job: Job,
   token: string,
-  facts: ScrapeFacts & Partial<Scrape>,
+  facts: ScrapeFacts,
   attempt: Attempt,
 ): Promise<OutcomeDocument> {
-  const digest = facts.input === undefined ? '' : digestOf(facts.tool, facts.input, facts.server);
-  if (attempt.digest !== '' && attempt.digest !== digest) {
+  if (attempt.digest !== '' && attempt.digest !== facts.digest) {
     const { message } = conflict(attempt.scrape);
     ctx.log.warn({ event: 'scrape.conflict', scrapeId: attempt.scrape }, message);
     throw new UnrecoverableError(message);
@@ -252,6 +252,7 @@ async function acceptForRefusal(ctx: WorkerContext, job: Job, facts: ScrapeFacts
   await ctx.redis.trawlAccept(
     ctx.keys.attempt(key),
     ctx.keys.batch(facts.batch),
+    ctx.keys.job(publicQueue, job.id as string),
     job.id === key ? '' : (job.id as string),
     job.timestamp,
     '',

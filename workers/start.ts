@@ -6,6 +6,7 @@ import { stageQueue } from '../src/queue/names.js';
 import type { Attempt, RunSpec } from '../src/run/attempt.js';
 import { decide } from '../src/run/outcome.js';
 import { afterStart, beforeStart } from '../src/run/start.js';
+import { digestOf } from '../src/scrape/identity.js';
 import type { Scrape } from '../src/scrape/types.js';
 import type { WorkerContext } from './context.js';
 import { GatedWorker } from './gated-worker.js';
@@ -113,6 +114,7 @@ async function startRun(ctx: WorkerContext, server: ServerConfig, step: Step, sc
       startedAt: intentAt,
       deadlineAt: intentAt + scrape.deadlineMs,
       spec: runSpec(scrape),
+      digest: digestOf(scrape.tool, scrape.input, scrape.server),
       stallBase: step.stallBase,
     },
   );

@@ -1,10 +1,8 @@
-import type { Attempt } from '../run/attempt.js';
 import { outcomeClass } from '../run/outcome.js';
 import { digestOf, jobKey } from '../scrape/identity.js';
 import type { OutcomeDocument, Scrape } from '../scrape/types.js';
 import type { Sink } from '../sinks/contract.js';
-import { decodeAttempt } from './attempt-store.js';
-import type { Keys } from './names.js';
+import { type Keys, publicQueue } from './names.js';
 import type { ScriptedRedis } from './scripts.js';
 
 export interface AcceptDeps {
@@ -15,7 +13,7 @@ export interface AcceptDeps {
 }
 
 export type Accepted =
-  | { readonly do: 'start'; readonly attempt: Attempt }
+  | { readonly do: 'start' }
   /** Known in Redis under another public job, or accepted a moment ago. */
   | { readonly do: 'known' }
   /** Settled on disk: nothing is started. */
@@ -51,6 +49,7 @@ export async function acceptScrape(
   const reply = await deps.redis.trawlAccept(
     deps.keys.attempt(key),
     deps.keys.batch(scrape.batch),
+    deps.keys.job(publicQueue, jobId),
     jobId === key ? '' : jobId,
     submittedAt,
     digest,
@@ -61,9 +60,7 @@ export async function acceptScrape(
     const known = (reply as (string | null)[])[1];
     return known !== null && known !== '' && known !== digest ? conflict(key) : { do: 'known' };
   }
-  const attempt = decodeAttempt(key, await deps.redis.hgetall(deps.keys.attempt(key)));
-  if (attempt === null) throw new Error(`no attempt of ${key} after accepting it`);
-  return { do: 'start', attempt };
+  return { do: 'start' };
 }
 
 export function conflict(key: string): { do: 'conflict'; message: string } {

@@ -1,10 +1,10 @@
 import { TrawlError } from '../errors.js';
 import type { Attempt, Decision, Phase, RunSpec, Slice } from '../run/attempt.js';
 import { phaseRank, phases } from '../run/attempt.js';
-import type { Keys } from './names.js';
+import { type Keys, publicQueue } from './names.js';
 import type { ScriptedRedis } from './scripts.js';
 
-type Stored = Omit<Attempt, 'scrape' | 'jobId' | 'n' | 'phase' | 'submittedAt' | 'digest'>;
+type Stored = Omit<Attempt, 'scrape' | 'jobId' | 'n' | 'phase' | 'submittedAt'>;
 /** What a step changes. Only fields named here are written; null deletes. */
 export type AttemptPatch = { readonly [Name in keyof Stored]?: Stored[Name] | null };
 
@@ -21,6 +21,7 @@ type Codec = { field: string; kind: 'int' | 'float' | 'text' | 'json' | 'slice' 
 
 /** Short field names keep a hash in Redis' compact encoding: a parked scrape has to stay under 3 KB. */
 const codecs: Record<keyof Required<AttemptPatch>, Codec> = {
+  digest: { field: 'dg', kind: 'text' },
   spec: { field: 'sp', kind: 'json' },
   cancelledAt: { field: 'cx', kind: 'int' },
   intentAt: { field: 'it', kind: 'int' },
@@ -168,11 +169,15 @@ export class AttemptStore {
       .pipeline()
       .hgetall(this.keys.attempt(scrape))
       .hget(this.keys.batch(batch), 'cx')
+      .hmget(this.keys.job(publicQueue, scrape), 'tw', 'timestamp')
       .exec();
     const [hashError, hash] = replies?.[0] ?? [new Error('no reply'), null];
     if (hashError) throw hashError;
     const fields = (hash ?? {}) as Record<string, string>;
-    const attempt = decodeAttempt(scrape, fields);
+    const [waiting, timestamp] = (replies?.[2]?.[1] ?? []) as (string | null)[];
+    const known =
+      fields.ph === undefined && waiting ? { ...fields, n: waiting, ph: '0', at: timestamp ?? '0' } : fields;
+    const attempt = decodeAttempt(scrape, known);
     const batchCancel = replies?.[1]?.[1];
     const cancelMark = fields.cx !== undefined || typeof batchCancel === 'string';
     const published =
@@ -200,6 +205,7 @@ export class AttemptStore {
     const result = await this.redis.trawlAdvance(
       this.keys.attempt(attempt.scrape),
       lock.key,
+      this.keys.job(publicQueue, attempt.scrape),
       lock.token,
       attempt.n,
       phaseRank(from.lowest),

@@ -2,7 +2,7 @@ import type { Attempt, Decision } from '../run/attempt.js';
 import { outcomeDocument, type Subject, totalUsage } from '../run/outcome.js';
 import type { OutcomeDocument } from '../scrape/types.js';
 import type { Sink } from '../sinks/contract.js';
-import type { Keys } from './names.js';
+import { type Keys, publicQueue } from './names.js';
 import type { ScriptedRedis } from './scripts.js';
 
 /** The event stream is a notice board, not a log: about this many entries stay. */
@@ -26,12 +26,13 @@ export interface PublishDeps {
 export async function publishOutcome(
   deps: PublishDeps,
   attempt: Attempt,
-  subject: Subject,
+  subject: Subject & { readonly digest?: string },
   decision: Decision,
   finishes: number,
 ): Promise<{ document: OutcomeDocument; first: boolean }> {
   const draft = outcomeDocument(attempt, subject, decision, deps.sink.destination(subject));
-  const target = { batch: subject.batch, id: subject.id, attempt: attempt.n, digest: attempt.digest };
+  const digest = attempt.digest !== '' ? attempt.digest : (subject.digest ?? '');
+  const target = { batch: subject.batch, id: subject.id, attempt: attempt.n, digest };
   await deps.sink.begin(target);
   const document = await deps.sink.settle(target, draft);
   const longest = Math.max(deps.keep.settledMs, deps.keep.failedMs);
@@ -39,6 +40,7 @@ export async function publishOutcome(
     deps.keys.attempt(attempt.scrape),
     deps.keys.batch(subject.batch),
     deps.keys.events,
+    deps.keys.job(publicQueue, attempt.jobId),
     attempt.n,
     document.outcome,
     finishes,
@@ -50,6 +52,7 @@ export async function publishOutcome(
     document.items,
     totalUsage(attempt) ?? '',
     longest,
+    digest,
   );
   return { document, first: result === 1 };
 }

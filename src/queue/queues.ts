@@ -50,8 +50,6 @@ export class Queues {
     const queue = this.stage(stage, server);
     const common: JobsOptions = {
       jobId: stageJobId(attempt.scrape, attempt.n, stage),
-      removeOnComplete: true,
-      removeOnFail: true,
       ...(options.delayMs !== undefined && options.delayMs > 0 ? { delay: Math.ceil(options.delayMs) } : {}),
       ...(options.priority !== undefined ? { priority: options.priority } : {}),
     };
@@ -73,11 +71,7 @@ export class Queues {
 
   /** An abort of a run that belongs to no attempt: found by the reaper, or the second run of one start. */
   async addOrphan(server: string, runId: string): Promise<void> {
-    await this.stage('abort', server).add(
-      'orphan',
-      { runId },
-      { jobId: `orphan-${runId}`, removeOnComplete: true, removeOnFail: true },
-    );
+    await this.stage('abort', server).add('orphan', { runId }, { jobId: `orphan-${runId}` });
   }
 
   /** Removes a stage's job unless a worker has it; its parent resumes when it was the last child. */

@@ -9,33 +9,46 @@ const now = `local t = redis.call('TIME'); local now = t[1] * 1000 + math.floor(
 
 const scripts = {
   /**
-   * First sight of a scrape. KEYS attempt, batch. ARGV bullId ('' when it equals the scrape), submittedAt, digest,
+   * First sight of a scrape. While it only waits, its attempt is a mark (`tw`, the attempt's number) on the public job's
+   * own hash: a hash of its own would cost 220 bytes a waiting scrape. Only a job whose id another program chose gets
+   * one at once. KEYS attempt, batch, public job. ARGV bullId ('' when it equals the scrape), submittedAt, digest,
    * batchTtl, attempt number. → 1 accepted | {bullId, digest, phase} of the one that is known already
    */
   trawlAccept: {
-    keys: 2,
+    keys: 3,
     lua: `
 if redis.call('HEXISTS', KEYS[1], 'ph') == 1 then
   return redis.call('HMGET', KEYS[1], 'job', 'dg', 'ph', 'n')
 end
-redis.call('PERSIST', KEYS[1])
-redis.call('HSET', KEYS[1], 'n', ARGV[5], 'ph', '0', 'at', ARGV[2], 'dg', ARGV[3])
-if ARGV[1] ~= '' then redis.call('HSET', KEYS[1], 'job', ARGV[1]) end
+if ARGV[1] == '' and redis.call('EXISTS', KEYS[3]) == 1 then
+  if redis.call('HSETNX', KEYS[3], 'tw', ARGV[5]) == 0 then return {'', '', '0', redis.call('HGET', KEYS[3], 'tw')} end
+else
+  redis.call('PERSIST', KEYS[1])
+  redis.call('HSET', KEYS[1], 'n', ARGV[5], 'ph', '0', 'at', ARGV[2], 'dg', ARGV[3])
+  if ARGV[1] ~= '' then redis.call('HSET', KEYS[1], 'job', ARGV[1]) end
+end
 redis.call('HINCRBY', KEYS[2], 'submitted', 1)
 redis.call('HSETNX', KEYS[2], 'since', ARGV[2])
 redis.call('PEXPIRE', KEYS[2], ARGV[4])
 return 1`,
   },
   /**
-   * The one way an attempt's state changes. KEYS attempt, lock. ARGV token, attempt number, lowest and highest phase it
+   * The one way an attempt's state changes. KEYS attempt, lock, public job. ARGV token, attempt number, lowest and highest phase it
    * may be in, phase to move to (-1: stay), field value … ('' deletes). → 1 done | 0 the lock is another's |
    * -1 unknown attempt | -2 the phase is elsewhere
    */
   trawlAdvance: {
-    keys: 2,
+    keys: 3,
     lua: `
 if redis.call('GET', KEYS[2]) ~= ARGV[1] then return 0 end
 local cur = redis.call('HMGET', KEYS[1], 'n', 'ph')
+if not cur[2] then
+  local waiting = redis.call('HMGET', KEYS[3], 'tw', 'timestamp')
+  if not waiting[1] or waiting[1] ~= ARGV[2] then return -1 end
+  redis.call('PERSIST', KEYS[1])
+  redis.call('HSET', KEYS[1], 'n', waiting[1], 'ph', '0', 'at', waiting[2])
+  cur = {waiting[1], '0'}
+end
 if cur[1] ~= ARGV[2] then return -1 end
 local phase = tonumber(cur[2])
 if phase < tonumber(ARGV[3]) or phase > tonumber(ARGV[4]) then return -2 end
@@ -89,7 +102,7 @@ if cur[1] ~= ARGV[2] then return -1 end
 local phase = tonumber(cur[2])
 if phase < 5 then return -1 end
 redis.call('DEL', KEYS[1])
-redis.call('HSET', KEYS[1], 'n', tonumber(cur[1]) + 1, 'ph', '0', 'at', cur[3], 'dg', cur[4])
+redis.call('HSET', KEYS[1], 'n', tonumber(cur[1]) + 1, 'ph', '0', 'at', cur[3], 'dg', cur[4] or '')
 if cur[5] then redis.call('HSET', KEYS[1], 'job', cur[5]) end
 if ARGV[3] ~= '' then redis.call('HSET', KEYS[1], 'ub', ARGV[3]) end
 if phase == 6 and ARGV[4] ~= '' then
@@ -99,18 +112,25 @@ end
 return 1`,
   },
   /**
-   * Publishes an outcome once: counts it, tells the event stream, gives the hash a lifetime. KEYS attempt, batch, events.
+   * Publishes an outcome once: counts it, tells the event stream, gives the hash a lifetime. KEYS attempt, batch, events,
+   * public job.
    * ARGV attempt number, outcome, finishes of the public job so far, document, id, batch, lifetime, event bound, items,
-   * usage ('' unknown), batch lifetime. → 1 first | 0 done before | -1 unknown attempt
+   * usage ('' unknown), batch lifetime, digest. → 1 first | 0 done before | -1 unknown attempt
    */
   trawlDone: {
-    keys: 3,
+    keys: 4,
     lua: `
 local cur = redis.call('HMGET', KEYS[1], 'n', 'ph', 'at', 'dg', 'job')
+if not cur[2] then
+  local waiting = redis.call('HMGET', KEYS[4], 'tw', 'timestamp')
+  if not waiting[1] then return -1 end
+  cur = {waiting[1], '0', waiting[2], false, false}
+end
 if cur[1] ~= ARGV[1] then return -1 end
 if cur[2] == '6' then return 0 end
 redis.call('DEL', KEYS[1])
-redis.call('HSET', KEYS[1], 'n', cur[1], 'ph', '6', 'at', cur[3], 'dg', cur[4], 'oc', ARGV[2], 'am', ARGV[3])
+redis.call('HDEL', KEYS[4], 'tw')
+redis.call('HSET', KEYS[1], 'n', cur[1], 'ph', '6', 'at', cur[3], 'dg', ARGV[12], 'oc', ARGV[2], 'am', ARGV[3])
 if cur[5] then redis.call('HSET', KEYS[1], 'job', cur[5]) end
 if ARGV[10] ~= '' then redis.call('HSET', KEYS[1], 'ub', ARGV[10]) end
 redis.call('PEXPIRE', KEYS[1], ARGV[7])
@@ -128,15 +148,20 @@ if settled == tonumber(redis.call('HGET', KEYS[2], 'submitted')) then
 end
 return 1`,
   },
-  /** KEYS attempt. ARGV lifetime of a mark on a scrape that is not known yet. → {phase ('' unknown), n, job} */
+  /**
+   * KEYS attempt, public job. ARGV lifetime of a mark on a scrape that is not known yet. → phase ('' unknown)
+   */
   trawlCancel: {
-    keys: 1,
+    keys: 2,
     lua: `${now}
-local cur = redis.call('HMGET', KEYS[1], 'ph', 'n', 'job')
-if cur[1] == '6' then return cur end
+local phase = redis.call('HGET', KEYS[1], 'ph')
+if phase == '6' then return phase end
 redis.call('HSETNX', KEYS[1], 'cx', now)
-if not cur[1] then redis.call('PEXPIRE', KEYS[1], ARGV[1]) end
-return {cur[1] or '', cur[2] or '', cur[3] or ''}`,
+if not phase then
+  if redis.call('HEXISTS', KEYS[2], 'tw') == 1 then return '0' end
+  redis.call('PEXPIRE', KEYS[1], ARGV[1])
+end
+return phase or ''`,
   },
   /**
    * Reserves up to `want` run slots for 5 s, before jobs are taken. KEYS slots, server state. ARGV limit, want, lifetime,

@@ -1,0 +1,14 @@
+import { lifecycle } from './lifecycle.js';
+import { redisMemory } from './redis-memory.js';
+
+/** Measurements, as ratios against a baseline of the same run where there is one; never part of a test. */
+const benches: Record<string, () => Promise<void>> = { lifecycle, 'redis-memory': redisMemory };
+
+const name = process.argv[2] ?? '';
+const bench = benches[name];
+if (bench === undefined) {
+  process.stderr.write(`usage: npm run bench -- ${Object.keys(benches).join('|')}\n`);
+  process.exitCode = 2;
+} else {
+  await bench();
+}
