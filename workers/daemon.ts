@@ -104,9 +104,7 @@ export class Daemon {
     }
     this.wakeups = new Wakeups(this.connect('subscriber'), keys.wakeChannel);
     this.sweep = new Sweep(this.ctx, log);
-    this.intake = options.intake
-      ? new Intake(this.ctx, { stream: this.connect('stream'), list: this.connect('list') })
-      : null;
+    this.intake = options.intake ? new Intake(this.ctx) : null;
   }
 
   async start(): Promise<void> {

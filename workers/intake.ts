@@ -1,215 +1,182 @@
-import type { Redis } from 'ioredis';
-import { readIntakeJob } from '../src/queue/intake-job.js';
-import { type Submitted, submitScrapes } from '../src/queue/submit.js';
+import { setTimeout as delay } from 'node:timers/promises';
+import { longestJob, readIntakeJob } from '../src/queue/intake-job.js';
+import { IntakeList } from '../src/queue/intake-list.js';
+import { excerpt, type IntakeEntry, type IntakeSource } from '../src/queue/intake-source.js';
+import { IntakeStream } from '../src/queue/intake-stream.js';
+import { submitScrapes } from '../src/queue/submit.js';
 import type { Scrape } from '../src/scrape/types.js';
 import type { WorkerContext } from './context.js';
 
-const group = 'trawl';
-const blockMs = 1_000;
-const atOnce = 100;
-/** A consumer that has not acknowledged for this long is dead, and its entries are another's. */
-const claimAfterMs = 60_000;
-const rejectedBound = 10_000;
-/** Of a rejected job this much is kept, enough to recognise it. */
-const excerpt = 2_000;
+type SourceName = 'stream' | 'list';
 
-type Source = 'stream' | 'list';
+interface Rejected {
+  readonly entry: IntakeEntry;
+  readonly reason: string;
+}
+
+export interface IntakeOptions {
+  /** A process that has had jobs in hand for so long is taken for dead. */
+  readonly claimAfterMs?: number;
+  /** How often an empty source is looked at. */
+  readonly pollMs?: number;
+}
+
+const claimAfterMs = 60_000;
+/** Asked, not blocked on: a blocking read would hand over a first message of any size, and hang across a failover. */
+const pollMs = 250;
+const longestPauseMs = 30_000;
+const entriesAtOnce = 200;
+const bytesAtOnce = 8 * 1024 * 1024;
+/** The backlog is counted this often; in between, what this process adds is counted on. */
+const countEveryMs = 500;
+const rejectedBound = 10_000;
+/** A producer that sends nothing but nonsense fills the rejects, which are bounded, and not the log. */
+const loggedATurn = 5;
+const stopMs = 5_000;
 
 /**
- * Takes jobs from the intake stream and list (design A7) into the public queue. An entry is acknowledged, or taken off
- * the list of this process, only once it is accepted or rejected; what a dead process had in hand is taken over.
+ * Takes jobs from the intake stream and list (design A7), hands them on to the public queue, and only then lets go of
+ * them. What cannot be a scrape goes to `intake:rejected` with the reason. A crash in between repeats a turn, which
+ * starts nothing twice: a job keeps its id.
  */
 export class Intake {
+  private readonly sources = new Map<SourceName, IntakeSource>();
   private readonly loops: Promise<void>[] = [];
-  private stopping = false;
-  private readonly taken: string;
+  private readonly stopper = new AbortController();
+  private readonly pollMs: number;
+  private counted = { at: Number.NEGATIVE_INFINITY, backlog: 0 };
 
   constructor(
     private readonly ctx: WorkerContext,
-    private readonly blocking: { readonly stream: Redis; readonly list: Redis },
+    options: IntakeOptions = {},
   ) {
-    this.taken = `${ctx.keys.intakeList}:taken:${ctx.owner}`;
+    const { redis, keys, owner, config, now } = ctx;
+    const idle = options.claimAfterMs ?? claimAfterMs;
+    this.pollMs = options.pollMs ?? pollMs;
+    if (config.intake.stream) this.sources.set('stream', new IntakeStream(redis, keys, owner, idle, now));
+    if (config.intake.list) this.sources.set('list', new IntakeList(redis, keys, owner, idle));
   }
 
   start(): void {
-    const { intake } = this.ctx.config;
-    if (intake.stream) this.loops.push(this.loop('stream', () => this.takeFromStream()));
-    if (intake.list) this.loops.push(this.loop('list', () => this.takeFromList()));
+    for (const [name, source] of this.sources) this.loops.push(this.loop(name, source));
   }
 
+  /** A turn in hand ends first; with Redis away it is left, after 5 s, to whichever process claims it. */
   async stop(): Promise<void> {
-    this.stopping = true;
-    await Promise.allSettled(this.loops);
-    await this.giveBack(this.taken).catch(() => {});
-    await this.ctx.redis.zrem(this.owners, this.taken).catch(() => {});
+    this.stopper.abort();
+    await Promise.race([Promise.allSettled(this.loops), delay(stopMs, undefined, { ref: false })]);
   }
 
-  private get owners(): string {
-    return `${this.ctx.keys.intakeList}:owners`;
-  }
-
-  private async loop(source: Source, turn: () => Promise<void>): Promise<void> {
-    while (!this.stopping) {
+  private async loop(name: SourceName, source: IntakeSource): Promise<void> {
+    const { signal } = this.stopper;
+    let failures = 0;
+    while (!signal.aborted) {
+      let pauseMs = this.pollMs;
       try {
-        if (await this.full()) await sleep(blockMs);
-        else await turn();
+        if (await this.turn(name, source)) pauseMs = 0;
+        failures = 0;
       } catch (error) {
-        if (this.stopping) return;
+        failures += 1;
+        source.failed();
+        pauseMs = Math.min(longestPauseMs, 500 * 2 ** Math.min(10, failures));
         this.ctx.log.warn(
-          { event: 'intake.failed', source, err: error },
-          'intake could not go on; it is tried again',
+          { event: 'intake.failed', source: name, err: error },
+          'intake could not go on; it is tried again, and nothing is lost',
         );
-        await sleep(blockMs);
+      }
+      if (pauseMs > 0) await delay(pauseMs, undefined, { signal }).catch(() => {});
+    }
+    await source.leave().catch((error: unknown) => {
+      this.ctx.log.debug({ event: 'intake.failed', source: name, err: error }, 'intake left without a word');
+    });
+  }
+
+  /** @returns whether there may be more at once */
+  private async turn(name: SourceName, source: IntakeSource): Promise<boolean> {
+    const { config } = this.ctx;
+    const room = await this.room();
+    // A full backlog leaves jobs where their producers put them.
+    if (room <= 0) return false;
+    const entries = await source.take({
+      entries: Math.min(entriesAtOnce, room),
+      bytes: bytesAtOnce,
+      longest: longestJob(config),
+    });
+    if (entries.length === 0) return false;
+    const rejected = await this.accept(name, entries);
+    await this.reject(name, rejected);
+    await source.done(entries);
+    return true;
+  }
+
+  /** Free places up to `intake.backlog`. Several processes may exceed it by what each takes in half a second. */
+  private async room(): Promise<number> {
+    const { ctx, counted } = this;
+    if (ctx.now() - counted.at >= countEveryMs) {
+      const queues = ctx.queues.all.filter(({ name }) => name === 'scrape' || name.startsWith('start-'));
+      const counts = await Promise.all(
+        queues.map((queue) => queue.getJobCounts('waiting', 'prioritized', 'delayed', 'active')),
+      );
+      const backlog = counts.flatMap(Object.values<number>).reduce((sum, count) => sum + count, 0);
+      this.counted = { at: ctx.now(), backlog };
+    }
+    return ctx.config.intake.backlog - this.counted.backlog;
+  }
+
+  private async accept(name: SourceName, entries: readonly IntakeEntry[]): Promise<Rejected[]> {
+    const { ctx } = this;
+    const rejected: Rejected[] = [];
+    const read: { scrape: Scrape; entry: IntakeEntry }[] = [];
+    for (const entry of entries) {
+      const job = readIntakeJob(ctx.config, name, entry);
+      if (job.ok) read.push({ scrape: job.scrape, entry });
+      else rejected.push({ entry, reason: job.reason });
+    }
+    const results = await submitScrapes(
+      ctx,
+      read.map(({ scrape }) => scrape),
+    );
+    for (const [index, { result, key }] of results.entries()) {
+      const { scrape, entry } = read[index] as (typeof read)[number];
+      switch (result) {
+        case 'submitted':
+          this.counted.backlog += 1;
+          break;
+        case 'known':
+        case 'settled':
+          ctx.metrics.scrapeDeduplicated(scrape.server);
+          break;
+        case 'conflict':
+          rejected.push({
+            entry,
+            reason: `The scrape ${key} is known with another tool, input or server; give this one another id or batch.`,
+          });
+          break;
+        default:
+          result satisfies never;
       }
     }
+    return rejected;
   }
 
-  /** A full backlog leaves jobs where their producers put them. */
-  private async full(): Promise<boolean> {
-    const counts = await Promise.all(
-      this.ctx.queues.all
-        .filter((queue) => queue.name === 'scrape' || queue.name.startsWith('start-'))
-        .map((queue) => queue.getJobCounts('waiting', 'prioritized', 'delayed')),
-    );
-    const backlog = counts.reduce((sum, c) => sum + Object.values(c).reduce((a, b) => a + b, 0), 0);
-    return backlog >= this.ctx.config.intake.backlog;
-  }
-
-  private async takeFromStream(): Promise<void> {
-    const { keys, owner } = this.ctx;
-    const { stream } = this.blocking;
-    await this.ensureGroup();
-    const [, claimed] = (await stream.xautoclaim(
-      keys.intakeStream,
-      group,
-      owner,
-      claimAfterMs,
-      '0-0',
-      'COUNT',
-      atOnce,
-    )) as [string, Entry[]];
-    if (claimed.length > 0) await this.acceptEntries(claimed);
-    const reply = (await stream.xreadgroup(
-      'GROUP',
-      group,
-      owner,
-      'COUNT',
-      atOnce,
-      'BLOCK',
-      blockMs,
-      'STREAMS',
-      keys.intakeStream,
-      '>',
-    )) as [string, Entry[]][] | null;
-    for (const [, entries] of reply ?? []) await this.acceptEntries(entries);
-  }
-
-  private async acceptEntries(entries: readonly Entry[]): Promise<void> {
-    const { redis, keys } = this.ctx;
-    const texts = entries.map(([, fields]) => fieldOf(fields ?? [], 'job') ?? '');
-    await this.accept('stream', texts);
-    const ids = entries.map(([id]) => id);
-    // Deleted as well: an acknowledged entry would stay in the stream for ever.
-    await redis
-      .multi()
-      .xack(keys.intakeStream, group, ...ids)
-      .xdel(keys.intakeStream, ...ids)
-      .exec();
-  }
-
-  private async takeFromList(): Promise<void> {
-    const { redis, keys } = this.ctx;
-    await redis.zadd(this.owners, this.ctx.now(), this.taken);
-    await this.adoptDead();
-    const first = await this.blocking.list.blmove(
-      keys.intakeList,
-      this.taken,
-      'RIGHT',
-      'LEFT',
-      blockMs / 1000,
-    );
-    if (first === null) return;
-    const texts = [first];
-    while (texts.length < atOnce) {
-      const next = await redis.lmove(keys.intakeList, this.taken, 'RIGHT', 'LEFT');
-      if (next === null) break;
-      texts.push(next);
+  private async reject(name: SourceName, rejected: readonly Rejected[]): Promise<void> {
+    if (rejected.length === 0) return;
+    const { redis, keys, log, metrics, now } = this.ctx;
+    const pipeline = redis.pipeline();
+    for (const { entry, reason } of rejected) {
+      const fields = { source: name, reason, job: entry.text.slice(0, excerpt), at: String(now()) };
+      pipeline.xadd(keys.intakeRejected, 'MAXLEN', '~', rejectedBound, '*', ...Object.entries(fields).flat());
     }
-    await this.accept('list', texts);
-    await redis.ltrim(this.taken, texts.length, -1);
-  }
-
-  /** Puts back what processes had in hand that have not been seen for a minute. */
-  private async adoptDead(): Promise<void> {
-    const { redis } = this.ctx;
-    const dead = await redis.zrangebyscore(this.owners, 0, this.ctx.now() - claimAfterMs, 'LIMIT', 0, 10);
-    for (const list of dead) {
-      await this.giveBack(list);
-      await redis.zrem(this.owners, list);
+    for (const [error] of (await pipeline.exec()) ?? []) if (error) throw error;
+    for (const [index, { reason }] of rejected.entries()) {
+      metrics.jobInvalid(name);
+      if (index < loggedATurn) {
+        log.warn({ event: 'job.invalid', source: name, message: reason }, 'a job was rejected');
+      }
+    }
+    if (rejected.length > loggedATurn) {
+      const more = rejected.length - loggedATurn;
+      log.warn({ event: 'job.invalid', source: name, count: more }, `${more} more jobs were rejected`);
     }
   }
-
-  private async giveBack(list: string): Promise<void> {
-    const { redis, keys } = this.ctx;
-    while ((await redis.lmove(list, keys.intakeList, 'LEFT', 'RIGHT')) !== null);
-  }
-
-  private async accept(source: Source, texts: readonly string[]): Promise<void> {
-    const { ctx } = this;
-    const scrapes: Scrape[] = [];
-    const origin: string[] = [];
-    for (const text of texts) {
-      const read = readIntakeJob(ctx.config, source, text);
-      if (read.ok) {
-        scrapes.push(read.scrape);
-        origin.push(text);
-      } else await this.reject(source, text, read.reason);
-    }
-    const results: Submitted[] = await submitScrapes(ctx, scrapes);
-    for (const [index, result] of results.entries()) {
-      const scrape = scrapes[index] as Scrape;
-      if (result.result === 'conflict') {
-        const reason = `The scrape ${result.key} is known with another tool, input or server.`;
-        await this.reject(source, origin[index] as string, reason);
-      } else if (result.result !== 'submitted') ctx.metrics.scrapeDeduplicated(scrape.server);
-    }
-  }
-
-  private async reject(source: Source, text: string, reason: string): Promise<void> {
-    const { ctx } = this;
-    ctx.metrics.jobInvalid(source);
-    ctx.log.warn({ event: 'job.invalid', source, message: reason }, 'a job was rejected');
-    const fields = [
-      'source',
-      source,
-      'reason',
-      reason,
-      'job',
-      text.slice(0, excerpt),
-      'at',
-      String(ctx.now()),
-    ];
-    await ctx.redis.xadd(ctx.keys.intakeRejected, 'MAXLEN', '~', rejectedBound, '*', ...fields);
-  }
-
-  private async ensureGroup(): Promise<void> {
-    try {
-      await this.ctx.redis.xgroup('CREATE', this.ctx.keys.intakeStream, group, '0', 'MKSTREAM');
-    } catch (error) {
-      if (!(error instanceof Error) || !error.message.startsWith('BUSYGROUP')) throw error;
-    }
-  }
-}
-
-type Entry = [id: string, fields: string[] | null];
-
-function fieldOf(fields: readonly string[], name: string): string | undefined {
-  for (let index = 0; index + 1 < fields.length; index += 2) {
-    if (fields[index] === name) return fields[index + 1];
-  }
-  return undefined;
-}
-
-function sleep(ms: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, ms));
 }

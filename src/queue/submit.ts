@@ -20,40 +20,48 @@ export type Submitted =
   | { readonly result: 'settled'; readonly key: string; readonly outcome: OutcomeDocument };
 
 /**
- * Submits scrapes to the public queue in one go; at most a few hundred at a time. The same (batch, id) again starts
- * nothing and says so; with another tool, input or server it is a conflict (design A2, Identity).
+ * Submits scrapes to the public queue in one go; at most a few hundred at a time. The same (batch, id) again, also
+ * twice in one call, starts nothing and says so; with another tool, input or server it is a conflict (design A2,
+ * Identity). The results are in the order of the scrapes.
  */
 export async function submitScrapes(deps: SubmitDeps, scrapes: readonly Scrape[]): Promise<Submitted[]> {
   if (scrapes.length === 0) return [];
   const known = await knownDigests(deps, scrapes);
-  const results: Submitted[] = [];
-  const fresh: Scrape[] = [];
-  for (const [index, scrape] of scrapes.entries()) {
-    const key = jobKey(scrape.batch, scrape.id);
+  const checked = await Promise.all(
+    scrapes.map((scrape, index) => check(deps, scrape, known[index] ?? null)),
+  );
+  const fresh = new Map<string, { scrape: Scrape; digest: string }>();
+  const results = checked.map((result, index): Submitted => {
+    if (result.result !== 'submitted') return result;
+    const scrape = scrapes[index] as Scrape;
     const digest = digestOf(scrape.tool, scrape.input, scrape.server);
-    const inRedis = known[index];
-    if (inRedis !== undefined && inRedis !== null) {
-      const same = inRedis === '' || inRedis === digest;
-      results.push({ result: same ? 'known' : 'conflict', key });
-      continue;
-    }
-    const onDisk = await deps.sink.find(scrape.batch, scrape.id);
-    if (onDisk !== null) {
-      const same = onDisk.digest === null || onDisk.digest === digest;
-      results.push(same ? { result: 'settled', key, outcome: onDisk.outcome } : { result: 'conflict', key });
-      continue;
-    }
-    fresh.push(scrape);
-    results.push({ result: 'submitted', key });
-  }
-  await deps.queues.public.addBulk(
-    fresh.map((scrape) => ({
+    const earlier = fresh.get(result.key);
+    if (earlier === undefined) fresh.set(result.key, { scrape, digest });
+    else return { result: earlier.digest === digest ? 'known' : 'conflict', key: result.key };
+    return result;
+  });
+  if (fresh.size > 0) {
+    const jobs = [...fresh].map(([jobId, { scrape }]) => ({
       name: 'scrape',
       data: jobData(scrape),
-      opts: { jobId: jobKey(scrape.batch, scrape.id) },
-    })),
-  );
+      opts: { jobId },
+    }));
+    await deps.queues.public.addBulk(jobs);
+  }
   return results;
+}
+
+/** @param inRedis the digest Redis knows the pair by, '' when it does not say, null when it is not known */
+async function check(deps: SubmitDeps, scrape: Scrape, inRedis: string | null): Promise<Submitted> {
+  const key = jobKey(scrape.batch, scrape.id);
+  const digest = digestOf(scrape.tool, scrape.input, scrape.server);
+  if (inRedis !== null) {
+    return { result: inRedis === '' || inRedis === digest ? 'known' : 'conflict', key };
+  }
+  const onDisk = await deps.sink.find(scrape.batch, scrape.id);
+  if (onDisk === null) return { result: 'submitted', key };
+  const same = onDisk.digest === null || onDisk.digest === digest;
+  return same ? { result: 'settled', key, outcome: onDisk.outcome } : { result: 'conflict', key };
 }
 
 /** Per submission: the digest Redis knows the pair by, '' when it does not say, null when it is not known. */
