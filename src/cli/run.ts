@@ -97,7 +97,10 @@ async function run(file: string, options: RunOptions): Promise<number> {
   };
   try {
     const found = await Promise.race([prepare(), signals.first.then(() => null)]);
-    if (found === null) return leave(worker, 'Interrupted; nothing was submitted.');
+    if (found === null) {
+      say('Interrupted; nothing was submitted.');
+      return leave(worker, notices);
+    }
     if (options.metrics) await serveMetrics(worker);
     const session = new RunSession({
       worker,
@@ -122,7 +125,7 @@ async function run(file: string, options: RunOptions): Promise<number> {
     };
     if (options.json) printJson(summaryJson(summary));
     else for (const line of summaryLines(summary, outColors())) print(line);
-    if (end === 'left' || end === 'redis_away') return leave(worker, null);
+    if (end === 'left' || end === 'redis_away') return leave(worker, notices);
     if (end === 'stopped') await worker.stop(config.shutdown.graceMs);
     return exitCodeOf(summary);
   } catch (error) {
@@ -135,8 +138,9 @@ async function run(file: string, options: RunOptions): Promise<number> {
 }
 
 /** Leaves at once, as a crash would, save that a private Redis nobody else uses is stopped and does not stay behind. */
-async function leave(worker: WorkerProcess, message: string | null): Promise<never> {
-  if (message !== null) say(message);
+async function leave(worker: WorkerProcess, notices: Notices): Promise<never> {
+  // Connections that break on the way out are no news.
+  notices.write = () => {};
   const late = new Promise((resolve) => setTimeout(resolve, leaveMs));
   await Promise.race([worker.abandon().catch(() => {}), late]);
   process.exit(ExitCode.interrupted);

@@ -169,7 +169,8 @@ export class AttemptStore {
       .pipeline()
       .hgetall(this.keys.attempt(scrape))
       .hget(this.keys.batch(batch), 'cx')
-      .hmget(this.keys.job(publicQueue, scrape), 'tw', 'timestamp')
+      .hget(this.keys.waiting(scrape), scrape)
+      .hget(this.keys.job(publicQueue, scrape), 'timestamp')
       .exec();
     const [hashError, hash] = replies?.[0] ?? [new Error('no reply'), null];
     if (hashError) throw hashError;
@@ -183,7 +184,8 @@ export class AttemptStore {
     const published =
       fields.ph === '6' ? { outcome: fields.oc ?? '', finishes: Number(fields.am ?? 0) } : null;
     if (attempt === null || typeof batchCancel !== 'string') return { attempt, published, cancelMark };
-    const covered = attempt.cancelledAt === null && attempt.submittedAt <= Number(batchCancel);
+    const begunAt = Number(fields.bt ?? attempt.submittedAt);
+    const covered = attempt.cancelledAt === null && begunAt <= Number(batchCancel);
     return {
       attempt: covered ? { ...attempt, cancelledAt: Number(batchCancel) } : attempt,
       published,

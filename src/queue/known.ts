@@ -43,7 +43,9 @@ interface Seen {
 
 async function stateOf(deps: KnownDeps, scrape: Scrape, seen: Seen | undefined): Promise<Known> {
   const digest = digestOf(scrape.tool, scrape.input, scrape.server);
-  const known = seen?.digest ?? (seen?.data == null ? null : digestOfData(seen.data, scrape));
+  // A scrape that waits has its digest in its job alone.
+  const known =
+    seen?.digest || (seen?.data == null ? (seen?.digest ?? null) : digestOfData(seen.data, scrape));
   if (known !== null && known !== '' && known !== digest) return { state: 'conflict' };
   if (known !== null && seen?.phase !== doneRank) {
     return { state: (seen?.phase ?? 0) < startingRank ? 'waiting' : 'under_way' };

@@ -9,10 +9,10 @@ const now = `local t = redis.call('TIME'); local now = t[1] * 1000 + math.floor(
 
 const scripts = {
   /**
-   * First sight of a scrape. While it only waits, its attempt is a mark (`tw`, the attempt's number) on the public job's
-   * own hash: a hash of its own would cost 220 bytes a waiting scrape. Only a job whose id another program chose gets
-   * one at once. KEYS attempt, batch, public job. ARGV bullId ('' when it equals the scrape), submittedAt, digest,
-   * batchTtl, attempt number. → 1 accepted | {bullId, digest, phase} of the one that is known already
+   * First sight of a scrape. While it only waits, its attempt is one field (its number) of a bucket that many share: a
+   * hash of its own would cost 220 bytes a waiting scrape, a field on the job's hash 120. Only a job whose id another
+   * program chose gets one at once. KEYS attempt, batch, bucket. ARGV bullId ('' when it equals the scrape), submittedAt,
+   * digest, batchTtl, attempt number, scrape. → 1 accepted | {bullId, digest, phase} of the one that is known already
    */
   trawlAccept: {
     keys: 3,
@@ -20,8 +20,8 @@ const scripts = {
 if redis.call('HEXISTS', KEYS[1], 'ph') == 1 then
   return redis.call('HMGET', KEYS[1], 'job', 'dg', 'ph', 'n')
 end
-if ARGV[1] == '' and redis.call('EXISTS', KEYS[3]) == 1 then
-  if redis.call('HSETNX', KEYS[3], 'tw', ARGV[5]) == 0 then return {'', '', '0', redis.call('HGET', KEYS[3], 'tw')} end
+if ARGV[1] == '' then
+  if redis.call('HSETNX', KEYS[3], ARGV[6], ARGV[5]) == 0 then return {'', '', '0', redis.call('HGET', KEYS[3], ARGV[6])} end
 else
   redis.call('PERSIST', KEYS[1])
   redis.call('HSET', KEYS[1], 'n', ARGV[5], 'ph', '0', 'at', ARGV[2], 'dg', ARGV[3])
@@ -33,31 +33,32 @@ redis.call('PEXPIRE', KEYS[2], ARGV[4])
 return 1`,
   },
   /**
-   * The one way an attempt's state changes. KEYS attempt, lock, public job. ARGV token, attempt number, lowest and highest phase it
+   * The one way an attempt's state changes. KEYS attempt, lock, bucket, public job. ARGV scrape, token, attempt number, lowest and highest phase it
    * may be in, phase to move to (-1: stay), field value … ('' deletes). → 1 done | 0 the lock is another's |
    * -1 unknown attempt | -2 the phase is elsewhere
    */
   trawlAdvance: {
-    keys: 3,
+    keys: 4,
     lua: `
-if redis.call('GET', KEYS[2]) ~= ARGV[1] then return 0 end
+if redis.call('GET', KEYS[2]) ~= ARGV[2] then return 0 end
 local cur = redis.call('HMGET', KEYS[1], 'n', 'ph')
 if not cur[2] then
-  local waiting = redis.call('HMGET', KEYS[3], 'tw', 'timestamp')
-  if not waiting[1] or waiting[1] ~= ARGV[2] then return -1 end
+  local waiting = redis.call('HGET', KEYS[3], ARGV[1])
+  if waiting ~= ARGV[3] then return -1 end
+  redis.call('HDEL', KEYS[3], ARGV[1])
   redis.call('PERSIST', KEYS[1])
-  redis.call('HSET', KEYS[1], 'n', waiting[1], 'ph', '0', 'at', waiting[2])
-  cur = {waiting[1], '0'}
+  redis.call('HSET', KEYS[1], 'n', waiting, 'ph', '0', 'at', redis.call('HGET', KEYS[4], 'timestamp') or '0')
+  cur = {waiting, '0'}
 end
-if cur[1] ~= ARGV[2] then return -1 end
+if cur[1] ~= ARGV[3] then return -1 end
 local phase = tonumber(cur[2])
-if phase < tonumber(ARGV[3]) or phase > tonumber(ARGV[4]) then return -2 end
-local to = tonumber(ARGV[5])
+if phase < tonumber(ARGV[4]) or phase > tonumber(ARGV[5]) then return -2 end
+local to = tonumber(ARGV[6])
 if to >= 0 then
   if to < phase then return -2 end
   redis.call('HSET', KEYS[1], 'ph', to)
 end
-for i = 6, #ARGV, 2 do
+for i = 7, #ARGV, 2 do
   if ARGV[i + 1] == '' then redis.call('HDEL', KEYS[1], ARGV[i]) else redis.call('HSET', KEYS[1], ARGV[i], ARGV[i + 1]) end
 end
 return 1`,
@@ -92,10 +93,11 @@ return 1`,
   /**
    * Begins the next attempt. KEYS attempt, lock of the public job, batch. ARGV token, number of the attempt that ended,
    * usage so far ('' unknown), outcome counted in the batch ('' when it was not published). → 1 | 0 lock | -1 elsewhere
+   * An operator's retry is remembered by its time: a cancel of the whole batch from before does not cover it.
    */
   trawlNextAttempt: {
     keys: 3,
-    lua: `
+    lua: `${now}
 if redis.call('GET', KEYS[2]) ~= ARGV[1] then return 0 end
 local cur = redis.call('HMGET', KEYS[1], 'n', 'ph', 'at', 'dg', 'job')
 if cur[1] ~= ARGV[2] then return -1 end
@@ -105,6 +107,7 @@ redis.call('DEL', KEYS[1])
 redis.call('HSET', KEYS[1], 'n', tonumber(cur[1]) + 1, 'ph', '0', 'at', cur[3], 'dg', cur[4] or '')
 if cur[5] then redis.call('HSET', KEYS[1], 'job', cur[5]) end
 if ARGV[3] ~= '' then redis.call('HSET', KEYS[1], 'ub', ARGV[3]) end
+if phase == 6 then redis.call('HSET', KEYS[1], 'bt', now) end
 if phase == 6 and ARGV[4] ~= '' then
   redis.call('HINCRBY', KEYS[3], 'settled', -1)
   redis.call('HINCRBY', KEYS[3], 'o:' .. ARGV[4], -1)
@@ -113,23 +116,23 @@ return 1`,
   },
   /**
    * Publishes an outcome once: counts it, tells the event stream, gives the hash a lifetime. KEYS attempt, batch, events,
-   * public job.
+   * bucket, public job.
    * ARGV attempt number, outcome, finishes of the public job so far, document, id, batch, lifetime, event bound, items,
-   * usage ('' unknown), batch lifetime, digest. → 1 first | 0 done before | -1 unknown attempt
+   * usage ('' unknown), batch lifetime, digest, scrape. → 1 first | 0 done before | -1 unknown attempt
    */
   trawlDone: {
-    keys: 4,
+    keys: 5,
     lua: `
 local cur = redis.call('HMGET', KEYS[1], 'n', 'ph', 'at', 'dg', 'job')
 if not cur[2] then
-  local waiting = redis.call('HMGET', KEYS[4], 'tw', 'timestamp')
-  if not waiting[1] then return -1 end
-  cur = {waiting[1], '0', waiting[2], false, false}
+  local waiting = redis.call('HGET', KEYS[4], ARGV[13])
+  if not waiting then return -1 end
+  cur = {waiting, '0', redis.call('HGET', KEYS[5], 'timestamp') or '0', false, false}
 end
 if cur[1] ~= ARGV[1] then return -1 end
 if cur[2] == '6' then return 0 end
 redis.call('DEL', KEYS[1])
-redis.call('HDEL', KEYS[4], 'tw')
+redis.call('HDEL', KEYS[4], ARGV[13])
 redis.call('HSET', KEYS[1], 'n', cur[1], 'ph', '6', 'at', cur[3], 'dg', ARGV[12], 'oc', ARGV[2], 'am', ARGV[3])
 if cur[5] then redis.call('HSET', KEYS[1], 'job', cur[5]) end
 if ARGV[10] ~= '' then redis.call('HSET', KEYS[1], 'ub', ARGV[10]) end
@@ -149,7 +152,7 @@ end
 return 1`,
   },
   /**
-   * KEYS attempt, public job. ARGV lifetime of a mark on a scrape that is not known yet. → phase ('' unknown)
+   * KEYS attempt, bucket. ARGV lifetime of a mark on a scrape that is not known yet, scrape. → phase ('' unknown)
    */
   trawlCancel: {
     keys: 2,
@@ -158,7 +161,7 @@ local phase = redis.call('HGET', KEYS[1], 'ph')
 if phase == '6' then return phase end
 redis.call('HSETNX', KEYS[1], 'cx', now)
 if not phase then
-  if redis.call('HEXISTS', KEYS[2], 'tw') == 1 then return '0' end
+  if redis.call('HEXISTS', KEYS[2], ARGV[2]) == 1 then return '0' end
   redis.call('PEXPIRE', KEYS[1], ARGV[1])
 end
 return phase or ''`,

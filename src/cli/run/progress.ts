@@ -170,14 +170,14 @@ function outcomeLine({ tally }: RunView, width: number, colors: Colors): string 
   return parts.length === 0 ? 'nothing settled yet' : parts.join(' · ');
 }
 
-function paceOf({ tally, rate: pace }: RunView): string[] {
+function paceOf({ tally, rate: pace, phase }: RunView): string[] {
   const remaining = tally.total - tally.settled;
   const { perSecond } = pace;
   const left = pace.leftMs(remaining);
   const unknown = tally.usageUnknown > 0 ? ` (${number(tally.usageUnknown)} not told)` : '';
   return [
     ...(perSecond === null ? [] : [rate(perSecond)]),
-    ...(left === null || remaining === 0 ? [] : [`about ${span(left)} left`]),
+    ...(left === null || remaining === 0 || phase === 'finishing' ? [] : [`about ${span(left)} left`]),
     `spent ${money(tally.usageUsd)}${unknown}`,
   ];
 }

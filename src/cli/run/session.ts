@@ -4,7 +4,7 @@ import { jobKey } from '../../scrape/identity.js';
 import type { Fleet } from '../fleet.js';
 import { counted, span } from '../format.js';
 import { type CheckedJobs, chunks } from '../jobs.js';
-import { errorColors } from '../output.js';
+import { errorColors, say } from '../output.js';
 import type { Signals } from '../signals.js';
 import type { WorkerProcess } from '../worker-process.js';
 import { flying } from './drain.js';
@@ -91,6 +91,7 @@ export class RunSession {
       for (const timer of timers) clearInterval(timer);
       this.draw();
       this.progress.end();
+      this.session.notices.write = say;
       blocking.disconnect();
     }
   }

@@ -122,15 +122,26 @@ function resultLines({ batches, resultsDir, gzip, tally }: RunSummary): string[]
     );
   }
   if (tally.ofClass('failure') > 0) {
-    lines.push(
-      `Again     trawl retry ID --batch ${batches.length === 1 ? only : 'NAME'}  (a failed one), trawl status ID --batch …`,
-    );
+    const batch = batches.length === 1 ? only : 'NAME';
+    lines.push(`Look      trawl status ID --batch ${batch}`, `Again     trawl retry ID --batch ${batch}`);
   }
   return lines;
 }
 
 function interruptedLine({ end, tally }: RunSummary): string {
   const left = counted(tally.total - tally.settled, 'scrape');
-  const why = end === 'redis_away' ? 'Redis was away for too long.' : 'Interrupted.';
-  return `${why} ${left} left: run the same command again to resume; nothing is done or paid for twice.`;
+  const resume = `${left} left: run the same command again to resume; nothing is done or paid for twice.`;
+  switch (end) {
+    case 'settled':
+      return '';
+    case 'drained':
+      return `Interrupted. ${resume}`;
+    case 'stopped':
+    case 'left':
+      return `Interrupted. Runs under way go on at the server, until their deadline at most. ${resume}`;
+    case 'redis_away':
+      return `Redis did not answer for too long. ${resume}`;
+    default:
+      return end satisfies never;
+  }
 }

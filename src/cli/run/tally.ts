@@ -99,12 +99,12 @@ export class Tally {
     return this.classes[verdict];
   }
 
-  /** Failures first, then the most frequent. */
+  /** Failures first, then the most frequent; scrapes by name. */
   byCause(): Cause[] {
     const rank = { failure: 0, warning: 1, note: 2 } as const;
-    return [...this.causes.values()].sort(
-      (a, b) => rank[a.kind] - rank[b.kind] || b.scrapes.length - a.scrapes.length,
-    );
+    return [...this.causes.values()]
+      .map((cause) => ({ ...cause, scrapes: cause.scrapes.toSorted() }))
+      .sort((a, b) => rank[a.kind] - rank[b.kind] || b.scrapes.length - a.scrapes.length);
   }
 
   private count(outcome: Outcome | 'removed', verdict: OutcomeClass): void {
