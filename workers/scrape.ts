@@ -252,12 +252,13 @@ async function acceptForRefusal(ctx: WorkerContext, job: Job, facts: ScrapeFacts
   await ctx.redis.trawlAccept(
     ctx.keys.attempt(key),
     ctx.keys.batch(facts.batch),
-    ctx.keys.job(publicQueue, job.id as string),
+    ctx.keys.waiting(key),
     job.id === key ? '' : (job.id as string),
     job.timestamp,
     '',
     ctx.config.keep.failedMs,
     number,
+    key,
   );
   const { attempt } = await ctx.store.load(key);
   if (attempt === null) throw new Error(`no attempt of ${key} after accepting it`);

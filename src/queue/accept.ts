@@ -2,7 +2,7 @@ import { outcomeClass } from '../run/outcome.js';
 import { digestOf, jobKey } from '../scrape/identity.js';
 import type { OutcomeDocument, Scrape } from '../scrape/types.js';
 import type { Sink } from '../sinks/contract.js';
-import { type Keys, publicQueue } from './names.js';
+import type { Keys } from './names.js';
 import type { ScriptedRedis } from './scripts.js';
 
 export interface AcceptDeps {
@@ -49,12 +49,13 @@ export async function acceptScrape(
   const reply = await deps.redis.trawlAccept(
     deps.keys.attempt(key),
     deps.keys.batch(scrape.batch),
-    deps.keys.job(publicQueue, jobId),
+    deps.keys.waiting(key),
     jobId === key ? '' : jobId,
     submittedAt,
     digest,
     Math.max(deps.keep.settledMs, deps.keep.failedMs),
     number,
+    key,
   );
   if (reply !== 1) {
     const known = (reply as (string | null)[])[1];

@@ -175,9 +175,10 @@ export class AttemptStore {
     const [hashError, hash] = replies?.[0] ?? [new Error('no reply'), null];
     if (hashError) throw hashError;
     const fields = (hash ?? {}) as Record<string, string>;
-    const [waiting, timestamp] = (replies?.[2]?.[1] ?? []) as (string | null)[];
+    const waiting = replies?.[2]?.[1] as string | null;
+    const at = (replies?.[3]?.[1] as string | null) ?? '0';
     const known =
-      fields.ph === undefined && waiting ? { ...fields, n: waiting, ph: '0', at: timestamp ?? '0' } : fields;
+      fields.ph === undefined && waiting !== null ? { ...fields, n: waiting, ph: '0', at } : fields;
     const attempt = decodeAttempt(scrape, known);
     const batchCancel = replies?.[1]?.[1];
     const cancelMark = fields.cx !== undefined || typeof batchCancel === 'string';
@@ -207,7 +208,9 @@ export class AttemptStore {
     const result = await this.redis.trawlAdvance(
       this.keys.attempt(attempt.scrape),
       lock.key,
+      this.keys.waiting(attempt.scrape),
       this.keys.job(publicQueue, attempt.scrape),
+      attempt.scrape,
       lock.token,
       attempt.n,
       phaseRank(from.lowest),

@@ -1,6 +1,6 @@
 import type { AttemptStore } from './attempt-store.js';
 import type { Keys } from './names.js';
-import { parseStageJobId, publicQueue, type Stage, stageQueue } from './names.js';
+import { parseStageJobId, type Stage, stageQueue } from './names.js';
 import { parseServer } from './public-data.js';
 import type { Queues } from './queues.js';
 import type { ScriptedRedis } from './scripts.js';
@@ -29,7 +29,7 @@ const roundMs = 100;
  */
 export async function cancelScrape(deps: CancelDeps, scrape: string): Promise<Cancelled> {
   const { redis, keys, queues } = deps;
-  const phase = await redis.trawlCancel(keys.attempt(scrape), keys.job(publicQueue, scrape), unknownMarkMs);
+  const phase = await redis.trawlCancel(keys.attempt(scrape), keys.waiting(scrape), unknownMarkMs, scrape);
   if (phase === '6') return 'settled';
   if (phase === '') {
     // Accepted by nobody yet: the mark is found when its job is taken.

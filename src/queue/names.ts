@@ -42,6 +42,18 @@ export class Keys {
     return `${this.prefix}:attempt:${scrape}`;
   }
 
+  /**
+   * Hash: scrape → number of its attempt, for scrapes that only wait. So many buckets that each stays in Redis' compact
+   * encoding with 500,000 scrapes waiting; their number is part of the stored format.
+   */
+  waiting(scrape: string): string {
+    let hash = 0x811c9dc5;
+    for (let index = 0; index < scrape.length; index += 1) {
+      hash = Math.imul(hash ^ scrape.charCodeAt(index), 0x01000193);
+    }
+    return `${this.prefix}:waiting:${(hash >>> 0) % 1024}`;
+  }
+
   batch(batch: string): string {
     return `${this.prefix}:batch:${batch}`;
   }

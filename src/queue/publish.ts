@@ -40,6 +40,7 @@ export async function publishOutcome(
     deps.keys.attempt(attempt.scrape),
     deps.keys.batch(subject.batch),
     deps.keys.events,
+    deps.keys.waiting(attempt.scrape),
     deps.keys.job(publicQueue, attempt.jobId),
     attempt.n,
     document.outcome,
@@ -53,6 +54,7 @@ export async function publishOutcome(
     totalUsage(attempt) ?? '',
     longest,
     digest,
+    attempt.scrape,
   );
   return { document, first: result === 1 };
 }
