@@ -14,6 +14,11 @@ interface Rejected {
   readonly reason: string;
 }
 
+export type IntakeContext = Pick<
+  WorkerContext,
+  'config' | 'redis' | 'keys' | 'queues' | 'sink' | 'metrics' | 'log' | 'owner' | 'now'
+>;
+
 export interface IntakeOptions {
   /** A process that has had jobs in hand for so long is taken for dead. */
   readonly claimAfterMs?: number;
@@ -47,7 +52,7 @@ export class Intake {
   private counted = { at: Number.NEGATIVE_INFINITY, backlog: 0 };
 
   constructor(
-    private readonly ctx: WorkerContext,
+    private readonly ctx: IntakeContext,
     options: IntakeOptions = {},
   ) {
     const { redis, keys, owner, config, now } = ctx;
@@ -78,7 +83,7 @@ export class Intake {
       } catch (error) {
         failures += 1;
         source.failed();
-        pauseMs = Math.min(longestPauseMs, 500 * 2 ** Math.min(10, failures));
+        pauseMs = Math.min(longestPauseMs, 250 * 2 ** Math.min(10, failures));
         this.ctx.log.warn(
           { event: 'intake.failed', source: name, err: error },
           'intake could not go on; it is tried again, and nothing is lost',
