@@ -4,8 +4,10 @@ import { mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
+import { Redis } from 'ioredis';
 import { stringify } from 'yaml';
 import { main } from '../../src/cli/main.js';
+import { accepts } from '../../src/redis/private-process.js';
 
 export const yellowPages = 'trudax/yellow-pages-us-scraper';
 export const places = 'compass/crawler-google-places';
@@ -128,4 +130,14 @@ export class Program {
   kill(signal: NodeJS.Signals): void {
     this.child.kill(signal);
   }
+}
+
+/** Ends the private Redis of a folder whose test went wrong, so that it does not stay behind. */
+export async function stopPrivateRedis(socket: string): Promise<void> {
+  if (!(await accepts(socket))) return;
+  const client = new Redis({ path: socket, retryStrategy: () => null, lazyConnect: true });
+  client.on('error', () => {});
+  await client.connect();
+  await client.call('SHUTDOWN', 'NOSAVE').catch(() => {});
+  client.disconnect();
 }
