@@ -32,13 +32,19 @@ async function poll(ctx: WorkerContext, step: Step): Promise<Next> {
     ctx.metrics.pollLateness(step.server, lateness / 1000);
   }
   const { port } = ctx.server(step.server);
-  const result = await port.poll(attempt.runId as string, { waitSecs: ctx.config.poll.waitSecs });
+  const result = await port.poll(attempt.runId as string, { waitSecs: waitSecs(ctx, step) });
   const after = afterPoll(attempt, result, ctx.now(), ctx.config.poll.intervalMs);
   return carryOut(ctx, step, after, {
     polls: attempt.polls + 1,
     pollFailures: result.ok ? null : attempt.pollFailures + 1,
     stallBase: step.stallBase,
   });
+}
+
+/** How long the server may hold a poll: not past the deadline, when the run has to be aborted. */
+function waitSecs(ctx: WorkerContext, { attempt, now }: Step): number {
+  const left = Math.max(0, ((attempt.deadlineAt ?? Number.POSITIVE_INFINITY) - now) / 1000);
+  return Math.min(ctx.config.poll.waitSecs, Math.floor(left));
 }
 
 /** Carries out what a look at a run led to; shared by poll and abort. */

@@ -1,3 +1,4 @@
+import type { HoldReason } from '../src/mcp/port.js';
 import type { WorkerContext } from './context.js';
 
 /** Holds that a look at the server can lift. A payment hold is only lifted by a start, which the gate lets through. */
@@ -8,8 +9,7 @@ export async function probeServers(ctx: WorkerContext): Promise<void> {
   for (const name of Object.keys(ctx.config.servers)) {
     const { hold, tools } = await ctx.holds.state(name);
     if (hold !== null && seenByLooking.has(hold.reason)) {
-      const described = await ctx.server(name).port.describe({ fresh: true });
-      if (described.ok) await lift(ctx, name);
+      if (await works(ctx, name, hold.reason)) await lift(ctx, name);
     }
     for (const [tool, state] of Object.entries(tools)) {
       if (state.hold?.reason !== 'tools_missing') continue;
@@ -20,6 +20,18 @@ export async function probeServers(ctx: WorkerContext): Promise<void> {
       }
     }
   }
+}
+
+/**
+ * A list of tools says nothing of the token: the server answers it from memory. The list of runs is asked of the API; a
+ * token that may start runs and not list them is found out by the start that the gate lets through.
+ */
+async function works(ctx: WorkerContext, server: string, reason: HoldReason): Promise<boolean> {
+  const { port } = ctx.server(server);
+  const described = await port.describe({ fresh: true });
+  if (!described.ok) return false;
+  if (reason !== 'auth' || !described.value.canList) return true;
+  return (await port.listRuns({ offset: 0, limit: 1 })).ok;
 }
 
 /** Ends a hold and says so, once. */

@@ -93,6 +93,11 @@ export class SessionPool {
     return this.#attempt(call);
   }
 
+  /** The next call opens a new session; calls in flight end in the present one. */
+  renew(): void {
+    if (this.#session) this.#retire(this.#session);
+  }
+
   /** Bounded: waits `closeGraceMs` for calls in flight, then ends them. Later calls fail without an effect. */
   async close(): Promise<void> {
     this.#closed = true;

@@ -67,7 +67,7 @@ export class ApifyApiStub {
   static async start(actors: readonly Omit<StubActor, 'id'>[] = [defaultActor]): Promise<ApifyApiStub> {
     const server = createServer();
     const stub = new ApifyApiStub(server);
-    for (const actor of actors) stub.actors.push({ ...actor, id: newId('act') });
+    for (const actor of actors) stub.publish(actor);
     server.on('request', (request, response) => void stub.handle(request, response));
     server.listen(0, '127.0.0.1');
     await once(server, 'listening');
@@ -76,6 +76,11 @@ export class ApifyApiStub {
 
   get url(): string {
     return `http://127.0.0.1:${(this.server.address() as AddressInfo).port}`;
+  }
+
+  /** From here on the Actor exists. */
+  publish(actor: Omit<StubActor, 'id'>): void {
+    this.actors.push({ ...actor, id: newId('act') });
   }
 
   failNext(fault: Fault): void {

@@ -39,6 +39,8 @@ export class Catalogue {
   waitSecsCap = usualWaitSecsCap;
   readonly #options: CatalogueOptions;
   #described: Described | null = null;
+  /** The last list lacked something Trawl wants. */
+  #lacking = false;
   #describing: Promise<CallResult<ServerDescription>> | null = null;
 
   constructor(options: CatalogueOptions) {
@@ -62,6 +64,8 @@ export class Catalogue {
   }
 
   async #listTools(): Promise<CallResult<ServerDescription>> {
+    // A session keeps the tools it was opened with: an Actor or a token that is good by now is only seen by a new one.
+    if (this.#lacking) this.#options.pool.renew();
     const listed: ListedTool[] = [];
     const cursors = new Set<string>();
     let cursor: string | null = null;
@@ -99,6 +103,7 @@ export class Catalogue {
     const lacking = missingHelpers(listed);
     const actors = Object.keys(this.#options.server.tools).join(', ');
     this.#described = null;
+    this.#lacking = value.missing.length > 0 || lacking.length > 0;
     if (listed.length === 0 || value.tools.size === 0) {
       const what = listed.length === 0 ? 'an empty list of tools' : 'none of the allowed Actors';
       const message = `The server shows ${what} for ${actors}. Check the names (user/name) under servers.${this.#options.server.name}.tools and that the token is valid and may use them.`;
