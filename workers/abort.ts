@@ -8,7 +8,7 @@ import { backoff } from '../src/run/schedule.js';
 import type { WorkerContext } from './context.js';
 import { FetchingWorker } from './fetching-worker.js';
 import { carryOut } from './poll.js';
-import { complete, type Next, runStep, type Step, settle, workerOptions } from './stage.js';
+import { complete, cutOff, type Next, runStep, type Step, settle, workerOptions } from './stage.js';
 
 /** An orphan that the server never lets us end is given up after this many tries, about a day. */
 const orphanTries = 3_000;
@@ -39,12 +39,15 @@ async function abort(ctx: WorkerContext, step: Step): Promise<Next> {
   const { port } = ctx.server(step.server);
   // ABORTING: the call was heard, only its end is missing.
   const heard = attempt.status === 'ABORTING' && attempt.abortTries % 5 !== 0;
-  const result = heard ? await port.poll(attempt.runId, { waitSecs: 0 }) : await port.abort(attempt.runId);
+  const result = heard
+    ? await port.poll(attempt.runId, { waitSecs: 0, signal: ctx.stopping })
+    : await port.abort(attempt.runId, ctx.stopping);
+  if (cutOff(ctx, result)) return { do: 'snooze', until: ctx.now() };
   const after = afterAbort(attempt, attempt.spec, result, ctx.now());
   const counted = { abortTries: attempt.abortTries + 1, stallBase: step.stallBase };
   // Usage is absent from an abort's answer; one more look brings the bill.
   if ((after.do === 'read' || after.do === 'settle') && after.sighting !== null && !heard) {
-    const look = await port.poll(attempt.runId, { waitSecs: 0 });
+    const look = await port.poll(attempt.runId, { waitSecs: 0, signal: ctx.stopping });
     if (look.ok && look.value.final) {
       return carryOut(ctx, step, afterAbort(attempt, attempt.spec, look, ctx.now()), counted);
     }

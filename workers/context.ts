@@ -9,7 +9,11 @@ import type { Queues } from '../src/queue/queues.js';
 import type { ScriptedRedis } from '../src/queue/scripts.js';
 import type { Slots } from '../src/queue/slots.js';
 import type { Sink } from '../src/sinks/contract.js';
+import type { Brake } from './brake.js';
 import type { Liveness } from './liveness.js';
+import type { RecentStarts } from './recent-starts.js';
+import type { RefusalStreaks } from './refusal-streaks.js';
+import type { Timing } from './timing.js';
 
 /** What every worker of a process shares. */
 export interface WorkerContext {
@@ -23,6 +27,10 @@ export interface WorkerContext {
   readonly metrics: Metrics;
   readonly log: Logger;
   readonly liveness: Liveness;
+  readonly refusals: RefusalStreaks;
+  readonly recent: RecentStarts;
+  readonly brake: Brake;
+  readonly timing: Timing;
   /** Unique to the process. */
   readonly owner: string;
   server(name: string): { readonly port: ScrapeServer; readonly slots: Slots };

@@ -20,14 +20,18 @@ import { createRedis } from '../src/redis/connection.js';
 import type { Sink } from '../src/sinks/contract.js';
 import { version } from '../src/version.js';
 import { createAbortWorker } from './abort.js';
+import { Brake } from './brake.js';
 import type { WorkerContext } from './context.js';
 import { Intake } from './intake.js';
 import { Liveness } from './liveness.js';
 import { createPagesWorker } from './pages.js';
 import { createPollWorker } from './poll.js';
+import { RecentStarts } from './recent-starts.js';
+import { RefusalStreaks } from './refusal-streaks.js';
 import { createScrapeWorker } from './scrape.js';
 import { createStartWorker } from './start.js';
 import { Sweep } from './sweep.js';
+import { defaultTiming, type Timing } from './timing.js';
 import { Wakeups } from './wakeups.js';
 
 export interface DaemonOptions {
@@ -39,6 +43,8 @@ export interface DaemonOptions {
   readonly log: Logger;
   /** Take jobs from the intake stream and list as well; `trawl run` does not. */
   readonly intake: boolean;
+  /** Shorter spans, in tests. */
+  readonly timing?: Partial<Timing>;
   /** Tests hand in servers of their own; absent: the profile of each server. */
   readonly port?: (name: string) => ScrapeServer;
 }
@@ -73,6 +79,7 @@ export class Daemon {
     const logError = (error: unknown) => log.warn({ event: 'redis.error', err: error }, 'Redis error');
     const queues = new Queues(redis, keys, names, logError);
     const store = new AttemptStore(redis, keys);
+    const holds = new Holds(redis, keys, queues);
     const now = Date.now;
     this.ctx = {
       config,
@@ -80,7 +87,11 @@ export class Daemon {
       keys,
       queues,
       store,
-      holds: new Holds(redis, keys, queues),
+      holds,
+      brake: new Brake(redis, keys, holds, config.brake, log),
+      refusals: new RefusalStreaks(redis, keys),
+      recent: new RecentStarts(redis, keys),
+      timing: { ...defaultTiming, ...options.timing },
       sink,
       metrics,
       log,

@@ -7,6 +7,12 @@ import type { Wakeups } from './wakeups.js';
 /** At most this many slots are reserved at once: they live for 5 s, and the jobs have to be taken within that. */
 const reserveAtOnce = 16;
 
+/** A reserved slot, and whether it was let through a hold to see if the server works again. */
+export interface Ticket {
+  readonly member: string;
+  readonly probing: boolean;
+}
+
 /** The parts of BullMQ's Worker that its own main loop uses and its types keep to itself. */
 interface WorkerInternals {
   mainLoop: () => Promise<void>;
@@ -24,10 +30,11 @@ interface WorkerInternals {
  *        ▲                  │ none: wait for a release, at most as long as the gate says
  *        └──────────────────┘
  * ```
- * A reserved slot that gets no job is given back at once. A job's slot is found by the processor in `slotOf`.
+ * A reserved slot that gets no job is given back at once. A job's slot is found by the processor in `ticketOf`.
  */
 export class GatedWorker extends FetchingWorker {
-  private readonly slotByToken = new Map<string, string>();
+  private readonly tickets = new Map<string, Ticket>();
+  private resting = false;
   private readonly inHand = new Set<Promise<unknown>>();
   private tokens = 0;
 
@@ -51,9 +58,14 @@ export class GatedWorker extends FetchingWorker {
     return this as unknown as WorkerInternals;
   }
 
-  /** The reserved slot a job was taken with. */
-  slotOf(token: string): string | undefined {
-    return this.slotByToken.get(token);
+  /** What a job was taken with. */
+  ticketOf(token: string): Ticket {
+    return this.tickets.get(token) ?? { member: '', probing: false };
+  }
+
+  /** The job at the head does not fit now (memory): nothing is taken until a slot is released, or for a second. */
+  restUntilRelease(): void {
+    this.resting = true;
   }
 
   private async gatedLoop(): Promise<void> {
@@ -69,6 +81,10 @@ export class GatedWorker extends FetchingWorker {
         continue;
       }
       try {
+        if (this.resting) {
+          this.resting = false;
+          await this.wakeups.wait(this.server, 1_000);
+        }
         expectWork = await this.takeSome();
       } catch (error) {
         if (this.closing) break;
@@ -83,12 +99,13 @@ export class GatedWorker extends FetchingWorker {
   private async takeSome(): Promise<boolean> {
     const want = Math.min(reserveAtOnce, this.concurrency - this.inHand.size);
     const woken = this.wakeups.count(this.server);
-    const { members, waitMs } = await this.slots.reserve(want);
+    const { members, waitMs, reason } = await this.slots.reserve(want);
     this.ctx.liveness.beat(this.name);
     if (members.length === 0) {
       await this.wakeups.wait(this.server, Math.min(1_000, waitMs), woken);
       return true;
     }
+    const probing = reason !== '';
     for (const [index, member] of members.entries()) {
       const token = `${this.id}:${this.tokens++}`;
       const job = this.closing ? undefined : await this.getNextJob(token, { block: false });
@@ -96,7 +113,7 @@ export class GatedWorker extends FetchingWorker {
         await this.slots.release(...members.slice(index));
         return false;
       }
-      this.slotByToken.set(token, member);
+      this.tickets.set(token, { member, probing });
       this.hold(this.work(job, token));
     }
     return true;
@@ -106,7 +123,7 @@ export class GatedWorker extends FetchingWorker {
     try {
       await this.processJob(job, token, () => false);
     } finally {
-      this.slotByToken.delete(token);
+      this.tickets.delete(token);
     }
   }
 

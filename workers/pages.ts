@@ -9,7 +9,7 @@ import type { SinkTarget } from '../src/sinks/contract.js';
 import type { WorkerContext } from './context.js';
 import { writeRecords } from './records.js';
 import { heldOnTheWay } from './refusals.js';
-import { complete, createStageWorker, type Next, type Step, settle } from './stage.js';
+import { complete, createStageWorker, cutOff, type Next, type Step, settle } from './stage.js';
 
 /**
  * Takes the pages job of a final run, reads its dataset slice by slice, makes each page durable before the next is asked
@@ -58,12 +58,16 @@ async function readSlice(
     if (!(await save(ctx, step, { slice }))) return { do: 'leave', next: complete };
   }
   const requestedAt = ctx.now();
-  const result = await ctx.server(step.server).port.readPage({
-    datasetId: attempt.datasetId as string,
-    offset: slice.offset,
-    limit: slice.limit,
-    fields: spec.fields,
-  });
+  const result = await ctx.server(step.server).port.readPage(
+    {
+      datasetId: attempt.datasetId as string,
+      offset: slice.offset,
+      limit: slice.limit,
+      fields: spec.fields,
+    },
+    ctx.stopping,
+  );
+  if (cutOff(ctx, result)) return { do: 'leave', next: { do: 'snooze', until: ctx.now() } };
   const after = afterRead(attempt, slice, result, requestedAt, ctx.config.results.pageBytes);
   switch (after.do) {
     case 'write':

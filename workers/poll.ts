@@ -5,8 +5,9 @@ import type { AbortReason, Attempt } from '../src/run/attempt.js';
 import { verifiableFrom } from '../src/run/pages.js';
 import { type AfterLook, afterPoll, beforePoll, type Sighting } from '../src/run/poll.js';
 import type { WorkerContext } from './context.js';
+import { search } from './reconcile.js';
 import { heldOnTheWay } from './refusals.js';
-import { complete, createStageWorker, type Next, type Step, settle } from './stage.js';
+import { complete, createStageWorker, cutOff, type Next, type Step, settle } from './stage.js';
 
 /** Takes a poll job when it falls due, asks for the run's status, and snoozes, or hands on to pages or abort. */
 export function createPollWorker(ctx: WorkerContext, server: ServerConfig): Worker {
@@ -19,6 +20,8 @@ async function poll(ctx: WorkerContext, step: Step): Promise<Next> {
   switch (beforePoll(attempt)) {
     case 'nothing':
       return complete;
+    case 'search':
+      return search(ctx, step);
     case 'abort':
       return toAbort(ctx, step, attempt.abort ?? 'cancel', {});
     case 'hand_on':
@@ -32,7 +35,11 @@ async function poll(ctx: WorkerContext, step: Step): Promise<Next> {
     ctx.metrics.pollLateness(step.server, lateness / 1000);
   }
   const { port } = ctx.server(step.server);
-  const result = await port.poll(attempt.runId as string, { waitSecs: waitSecs(ctx, step) });
+  const result = await port.poll(attempt.runId as string, {
+    waitSecs: waitSecs(ctx, step),
+    signal: ctx.stopping,
+  });
+  if (cutOff(ctx, result)) return { do: 'snooze', until: ctx.now() };
   const after = afterPoll(attempt, result, ctx.now(), ctx.config.poll.intervalMs);
   return carryOut(ctx, step, after, {
     polls: attempt.polls + 1,

@@ -20,6 +20,7 @@ export async function publish(
   ctx.metrics.scrapeSettled(server, tool, outcome);
   ctx.metrics.scrapeDuration(server, tool, Math.max(0, decision.finishedAt - attempt.submittedAt) / 1000);
   if (attempt.usageUsd !== null) ctx.metrics.usage(server, tool, attempt.usageUsd);
+  await ctx.brake.record(server, tool, outcome, ctx.now());
   const verdict = outcomeClass(outcome, attempt.spec?.onEmpty);
   const level = verdict === 'ok' ? 'info' : 'warn';
   ctx.log[level](

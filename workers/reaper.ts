@@ -1,17 +1,35 @@
-import { phaseRank } from '../src/run/attempt.js';
+import type { RunListing } from '../src/mcp/port.js';
+import { type Attempt, phaseRank } from '../src/run/attempt.js';
+import { decide } from '../src/run/outcome.js';
+import { sameInput } from '../src/run/reconcile.js';
 import { splitJobKey } from '../src/scrape/identity.js';
 import type { WorkerContext } from './context.js';
+import { readStartJob } from './hand-on.js';
+import { publish } from './publish.js';
+import { parse } from './reconcile.js';
+
+const removed = 'Its job was removed from the queue by its producer; nothing was spent.';
+
+/** Slots that looked leaked one turn ago: a slot is released only when it looks so twice, for hand-ons take a moment. */
+const suspects = new WeakMap<WorkerContext, Set<string>>();
 
 /**
  * Looks at every slot a run holds: one whose attempt has seen the run's end, or is gone, is released; a scrape whose
  * public job was removed by its producer is cancelled, so that its run does not go on unowned.
  */
 export async function reapSlots(ctx: WorkerContext): Promise<void> {
+  const before = suspects.get(ctx) ?? new Set();
+  const now = new Set<string>();
+  suspects.set(ctx, now);
   for (const server of Object.keys(ctx.config.servers)) {
     const { slots } = ctx.server(server);
     for (const scrape of await slots.holders()) {
       const { attempt } = splitJobKey(scrape) === null ? { attempt: null } : await ctx.store.load(scrape);
-      if (attempt === null || phaseRank(attempt.phase) > phaseRank('aborting')) {
+      if (attempt === null || !holdsSlot(attempt)) {
+        if (!before.has(scrape)) {
+          now.add(scrape);
+          continue;
+        }
         await slots.release(scrape);
         ctx.log.warn({ event: 'slot.reaped', scrapeId: scrape, server }, 'a slot without a run was released');
         continue;
@@ -23,5 +41,105 @@ export async function reapSlots(ctx: WorkerContext): Promise<void> {
       );
       await ctx.cancel(scrape);
     }
+  }
+}
+
+function holdsSlot(attempt: Attempt): boolean {
+  if (attempt.phase === 'starting') return attempt.intentAt !== null;
+  return attempt.phase === 'running' || attempt.phase === 'aborting';
+}
+
+const bucketsATurn = 64;
+let nextBucket = 0;
+
+/** Waiting scrapes whose public job was removed: nobody else would ever settle them. */
+export async function reapWaiting(ctx: WorkerContext): Promise<void> {
+  for (let turn = 0; turn < bucketsATurn; turn += 1) {
+    const bucket = ctx.keys.waitingBucket(nextBucket);
+    nextBucket = (nextBucket + 1) % ctx.keys.waitingBuckets;
+    for (const scrape of await ctx.redis.hkeys(bucket)) {
+      const named = splitJobKey(scrape);
+      if (named === null || (await ctx.queues.publicExists(scrape))) continue;
+      const { attempt } = await ctx.store.load(scrape);
+      if (attempt === null || phaseRank(attempt.phase) > phaseRank('queued')) continue;
+      const servers = Object.keys(ctx.config.servers);
+      const subject = {
+        ...named,
+        server: servers.length === 1 ? (servers[0] ?? '') : '',
+        tool: '',
+        meta: null,
+      };
+      await publish(ctx, attempt, subject, decide('cancelled', removed, ctx.now()), 0);
+    }
+  }
+}
+
+/** A run younger than this may still be on its way into its attempt's hash. */
+const settledInMs = 10_000;
+const windowMs = 10 * 60_000;
+const clockSlackMs = 120_000;
+const listsAtMost = 50;
+
+/** Runs looked at and found to be claimed or somebody else's; the list shows them again and again. */
+const examined = new Map<string, number>();
+
+/**
+ * Runs under way that no scrape owns though one of ours asked for just that: the second of two runs the server made of one
+ * call (design B4), or one whose attempt had to give up. They are aborted. Runs that others make with the same account are
+ * left alone: only a run whose INPUT is that of a scrape started about then is ours.
+ */
+export async function reapRuns(ctx: WorkerContext): Promise<void> {
+  for (const server of Object.keys(ctx.config.servers)) {
+    if ((await ctx.redis.exists(ctx.keys.recent(server))) === 0) continue;
+    const { port } = ctx.server(server);
+    const described = await port.describe({ signal: ctx.stopping });
+    if (!described.ok || !described.value.canList) continue;
+    forgetOld(ctx.now());
+    for (let page = 0; page < listsAtMost; page += 1) {
+      const listed = await port.listRuns({ offset: page * 10, limit: 10 }, ctx.stopping);
+      if (!listed.ok) break;
+      for (const run of listed.value.runs) await examine(ctx, server, run);
+      const oldest = listed.value.runs.at(-1)?.startedAtMs ?? 0;
+      if (listed.value.runs.length < 10 || oldest < ctx.now() - windowMs) break;
+    }
+  }
+}
+
+async function examine(ctx: WorkerContext, server: string, run: RunListing['runs'][number]): Promise<void> {
+  if (run.status !== 'READY' && run.status !== 'RUNNING') return;
+  if (examined.has(`${server} ${run.runId}`) || run.storeId === null || run.startedAtMs === null) return;
+  if ((await ctx.redis.exists(ctx.keys.claim(server, run.runId))) === 1) {
+    examined.set(`${server} ${run.runId}`, ctx.now());
+    return;
+  }
+  const first = firstSeen.get(run.runId) ?? ctx.now();
+  firstSeen.set(run.runId, first);
+  if (ctx.now() - first < settledInMs) return;
+  const record = await ctx.server(server).port.readRecord(run.storeId, 'INPUT', ctx.stopping);
+  if (!record.ok || record.value.kind !== 'json') return;
+  const input = parse(record.value.body);
+  const around = [run.startedAtMs - clockSlackMs, run.startedAtMs + clockSlackMs] as const;
+  let ours = false;
+  for (const scrape of await ctx.recent.between(server, ...around)) {
+    const { attempt } = await ctx.store.load(scrape);
+    if (attempt === null) continue;
+    const { scrape: asked } = await readStartJob(ctx, attempt);
+    if (asked === null || !sameInput(asked.input, input)) continue;
+    // It may be the run this attempt looks for: reconciliation decides, not the reaper.
+    if (attempt.phase === 'starting' && attempt.intentAt !== null) return;
+    ours = true;
+  }
+  examined.set(`${server} ${run.runId}`, ctx.now());
+  if (!ours) return;
+  ctx.log.warn({ event: 'orphan.found', runId: run.runId, server }, 'a run without an owner is aborted');
+  ctx.metrics.orphanRun(server, 'found');
+  await ctx.queues.addOrphan(server, run.runId);
+}
+
+const firstSeen = new Map<string, number>();
+
+function forgetOld(now: number): void {
+  for (const seen of [examined, firstSeen]) {
+    for (const [key, at] of seen) if (now - at > 2 * windowMs) seen.delete(key);
   }
 }

@@ -1,18 +1,120 @@
-import type { ServerConfig } from '../src/config.js';
-import { decide } from '../src/run/outcome.js';
-import type { Scrape } from '../src/scrape/types.js';
+import type { AttemptPatch } from '../src/queue/attempt-store.js';
+import { afterSearch, type Search, sameInput } from '../src/run/reconcile.js';
 import type { WorkerContext } from './context.js';
-import { type Next, type Step, settle } from './stage.js';
+import { handOn, readStartJob } from './hand-on.js';
+import { heldOnTheWay } from './refusals.js';
+import { complete, type Next, type Step, settle } from './stage.js';
 
-/** A start whose answer was lost: nothing is started again, and the scrape says so. */
-export async function reconcile(
+const perList = 10;
+const listsAtMost = 50;
+/** The server's clock may be off by this much against ours. */
+const clockSlackMs = 120_000;
+
+/**
+ * The answer of a start was lost: its run is looked for from the poll queue, which needs no run slot (a gated job that
+ * waits for the slot it holds itself would wait for ever). The slot counts as a run's until it is known that there is none.
+ */
+export async function toSearch(ctx: WorkerContext, step: Step): Promise<Next> {
+  const { attempt, server } = step;
+  const from = { lowest: 'starting', highest: 'starting' } as const;
+  const patch = { ambiguousSince: attempt.ambiguousSince ?? ctx.now(), stallBase: step.stallBase };
+  if ((await ctx.store.advance(attempt, step.lock, from, null, patch)) === 'stale') return complete;
+  await ctx.server(server).slots.toRun(attempt.scrape);
+  await ctx.queues.addStage('poll', attempt, server, { delayMs: 500 });
+  return complete;
+}
+
+/** One look for the run of an attempt whose start was never answered. */
+export async function search(ctx: WorkerContext, step: Step): Promise<Next> {
+  const { attempt, server } = step;
+  const { port } = ctx.server(server);
+  const read = await readStartJob(ctx, attempt);
+  const described = await port.describe({ signal: ctx.stopping });
+  const canList = !described.ok || described.value.canList;
+  const found =
+    described.ok && canList && read.scrape !== null ? await lookUp(ctx, step, read.scrape.input) : null;
+  const after = afterSearch(attempt, found, canList, ctx.now(), ctx.timing);
+  switch (after.do) {
+    case 'adopt': {
+      const saved = await ctx.store.saveRun(
+        attempt,
+        server,
+        attempt.intentAt,
+        after.runId,
+        { repliedAt: ctx.now() },
+        ctx.config.keep.settledMs,
+      );
+      // Another scrape was quicker to claim it: look on.
+      if (saved === 'claimed') return { do: 'snooze', until: ctx.now() + 1_000 };
+      ctx.metrics.ambiguousStart(server, 'adopted');
+      ctx.log.warn(
+        { event: 'start.adopted', scrapeId: attempt.scrape, runId: after.runId, server },
+        'the run of an unanswered start was found and adopted',
+      );
+      await handOn(ctx, step);
+      return { do: 'snooze', until: ctx.now() };
+    }
+    case 'wait':
+      return { do: 'snooze', until: after.until };
+    case 'start_again': {
+      const patch: AttemptPatch = { intentAt: null, ambiguousSince: null, startedAt: null, deadlineAt: null };
+      const from = { lowest: 'starting', highest: 'starting' } as const;
+      if ((await ctx.store.advance(attempt, step.lock, from, null, patch)) === 'stale') return complete;
+      ctx.metrics.ambiguousStart(server, 'restarted');
+      ctx.log.warn(
+        { event: 'start.repeated', scrapeId: attempt.scrape, server },
+        'the start had no effect; made again',
+      );
+      await ctx.server(server).slots.release(attempt.scrape);
+      await ctx.queues.addStage('start', attempt, server, { priority: 1 });
+      return complete;
+    }
+    case 'settle':
+      ctx.metrics.ambiguousStart(server, 'unknown');
+      return settle(ctx, step, after.decision);
+    default:
+      return after satisfies never;
+  }
+}
+
+/** Walks the newest runs back to the intent; a run nobody has claimed and whose INPUT is ours is the one. */
+async function lookUp(
   ctx: WorkerContext,
-  server: ServerConfig,
   step: Step,
-  _scrape: Scrape | null,
-): Promise<Next> {
-  ctx.metrics.ambiguousStart(server.name, 'unknown');
-  const message =
-    'The answer to the start call was lost, so a run may exist; nothing was started again. Look at the runs on the server before you retry.';
-  return settle(ctx, step, decide('start_unknown', message, step.now));
+  input: Readonly<Record<string, unknown>>,
+): Promise<Search | null> {
+  const { port } = ctx.server(step.server);
+  const windowStart = (step.attempt.intentAt ?? ctx.now()) - clockSlackMs;
+  for (let page = 0; page < listsAtMost; page += 1) {
+    const listed = await port.listRuns({ offset: page * perList, limit: perList }, ctx.stopping);
+    if (!listed.ok) {
+      const { refusal, holdReason, message, retryAfterMs } = listed.failure;
+      if (refusal === 'server' || refusal === 'not_now') {
+        await heldOnTheWay(ctx, step.server, { reason: holdReason ?? 'unreachable', message, retryAfterMs });
+      }
+      return null;
+    }
+    for (const run of listed.value.runs) {
+      if (run.startedAtMs !== null && run.startedAtMs < windowStart) return { found: null, covered: true };
+      if (run.storeId === null || (await ctx.redis.exists(ctx.keys.claim(step.server, run.runId))) === 1)
+        continue;
+      const record = await port.readRecord(run.storeId, 'INPUT', ctx.stopping);
+      if (!record.ok) {
+        if (record.failure.notFound) continue;
+        return null;
+      }
+      if (record.value.kind === 'json' && sameInput(input, parse(record.value.body)))
+        return { found: run.runId };
+    }
+    if (listed.value.runs.length < perList) return { found: null, covered: true };
+  }
+  return { found: null, covered: false };
+}
+
+export function parse(body: Buffer): unknown {
+  try {
+    return JSON.parse(body.toString('utf8'));
+  } catch {
+    return undefined;
+  }
 }

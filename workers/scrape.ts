@@ -1,14 +1,14 @@
 import { DelayedError, type Job, UnrecoverableError, WaitingChildrenError, type Worker } from 'bullmq';
 import { TrawlError } from '../src/errors.js';
 import { acceptScrape, conflict } from '../src/queue/accept.js';
-import type { Lock, Published } from '../src/queue/attempt-store.js';
+import { blankAttempt, type Lock, type Published } from '../src/queue/attempt-store.js';
 import { publicQueue, type Stage, stageJobId } from '../src/queue/names.js';
 import { startPriorityOf } from '../src/queue/priority.js';
 import type { Attempt, Decision } from '../src/run/attempt.js';
-import { cancelledMessage, decide, outcomeClass, shouldRetry, totalUsage } from '../src/run/outcome.js';
+import { cancelledMessage, decide, outcomeClass, outcomeDocument, shouldRetry, type Subject, totalUsage } from '../src/run/outcome.js';
 import { retryDelay } from '../src/run/schedule.js';
 import { cleanText } from '../src/scrape/clean-text.js';
-import { jobKey } from '../src/scrape/identity.js';
+import { defaultBatch, jobKey, safeId } from '../src/scrape/identity.js';
 import type { OutcomeDocument, Scrape } from '../src/scrape/types.js';
 import { SinkHeldError } from '../src/sinks/contract.js';
 import type { WorkerContext } from './context.js';
@@ -99,7 +99,7 @@ async function accept(ctx: WorkerContext, job: Job, token: string, scrape: Scrap
     }
     case 'conflict':
       ctx.log.warn({ event: 'scrape.conflict', scrapeId: jobKey(scrape.batch, scrape.id) }, accepted.message);
-      throw new UnrecoverableError(accepted.message);
+      return turnAway(ctx, job, scrape, accepted.message);
     case 'settled':
       ctx.metrics.scrapeDeduplicated(scrape.server);
       return finish(job, accepted.outcome, scrape.onEmpty);
@@ -118,10 +118,11 @@ async function duplicate(
   facts: ScrapeFacts,
   attempt: Attempt,
 ): Promise<OutcomeDocument> {
-  if (attempt.digest !== '' && attempt.digest !== facts.digest) {
+  const digest = attempt.digest !== '' ? attempt.digest : await digestOfWaiting(ctx, attempt.jobId);
+  if (digest !== '' && digest !== facts.digest) {
     const { message } = conflict(attempt.scrape);
     ctx.log.warn({ event: 'scrape.conflict', scrapeId: attempt.scrape }, message);
-    throw new UnrecoverableError(message);
+    return turnAway(ctx, job, facts, message);
   }
   if (attempt.phase === 'done') {
     const settled = await ctx.sink.find(facts.batch, facts.id);
@@ -131,6 +132,13 @@ async function duplicate(
     }
   }
   return later(ctx, job, token, 5_000);
+}
+
+/** A scrape that only waits has no digest yet: its public job says what it asks for; '' when it does not. */
+async function digestOfWaiting(ctx: WorkerContext, jobId: string): Promise<string> {
+  const raw = await ctx.queues.publicData(jobId);
+  if (raw === null) return '';
+  return factsOf(readPublicJob(ctx, jobId, JSON.parse(raw)), null)?.digest ?? '';
 }
 
 /** A published scrape is taken again: after a crash it ends the same way; after a retry of a failure it goes on. */
@@ -205,6 +213,7 @@ function stageOf(attempt: Attempt): Stage {
       return 'abort';
     case 'reading':
       return 'pages';
+    // With an intent in it, the start job's worker sends it on to the search.
     case 'queued':
     case 'starting':
     case 'decided':
@@ -226,11 +235,28 @@ async function refuse(ctx: WorkerContext, job: Job, read: PublicJob): Promise<Ou
   const facts = factsOf(read, null);
   ctx.metrics.jobInvalid('bullmq');
   ctx.log.warn({ event: 'job.invalid', jobId: cleanText(job.id ?? '', 80), message }, 'a job was rejected');
-  if (facts === null) throw new UnrecoverableError(message);
+  if (facts === null) return turnAway(ctx, job, unnamed(job), message);
   const settled = await ctx.sink.find(facts.batch, facts.id);
   // Refusing must not overwrite the outcome of a scrape that was settled under this id before.
-  if (settled !== null) throw new UnrecoverableError(message);
+  if (settled !== null) return turnAway(ctx, job, facts, message);
   return refuseAs(ctx, job, facts, null, 'rejected', message);
+}
+
+/** What to call a job whose name contradicts itself. */
+function unnamed(job: Job): Subject {
+  return { id: safeId(job.id ?? ''), batch: defaultBatch, server: '', tool: '', meta: null };
+}
+
+/** The job is no scrape of its own: nothing is counted or written, and its producer still finds a document on it. */
+async function turnAway(
+  ctx: WorkerContext,
+  job: Job,
+  subject: Subject,
+  message: string,
+): Promise<OutcomeDocument> {
+  const attempt = blankAttempt(jobKey(subject.batch, subject.id), job.timestamp);
+  const document = outcomeDocument(attempt, subject, decide('rejected', message, ctx.now()), null);
+  return finish(job, document, 'warn');
 }
 
 async function refuseAs(

@@ -55,8 +55,8 @@ export function workerOptions(
     prefix: ctx.config.prefix,
     concurrency,
     autorun: false,
-    lockDuration: 15_000,
-    stalledInterval: 5_000,
+    lockDuration: ctx.timing.lockMs,
+    stalledInterval: ctx.timing.stalledEveryMs,
     maxStalledCount,
     drainDelay: 5,
     skipVersionCheck: true,
@@ -138,6 +138,11 @@ async function poisoned(ctx: WorkerContext, step: Step, crashes: number): Promis
 /** Ends an attempt by a fault of ours; a run under way is aborted first, by the abort worker's next step. */
 async function giveUp(ctx: WorkerContext, step: Step, message: string): Promise<Next> {
   return settle(ctx, step, decide('errored', message, step.now, step.attempt.warnings));
+}
+
+/** The call was given up because this process stops: its failure says nothing of the server. */
+export function cutOff(ctx: WorkerContext, result: { readonly ok: boolean }): boolean {
+  return ctx.stopping.aborted && !result.ok;
 }
 
 /** Saves a decision and ends the step; the public job, released by that, publishes it. */

@@ -2,16 +2,20 @@ import type { Worker } from 'bullmq';
 import type { ServerConfig } from '../src/config.js';
 import { checkInput } from '../src/mcp/input-check.js';
 import type { RunView, ScrapeServer } from '../src/mcp/port.js';
+import type { SavedRun } from '../src/queue/attempt-store.js';
+import type { Hold } from '../src/queue/holds.js';
 import { stageQueue } from '../src/queue/names.js';
+import { eventBound } from '../src/queue/publish.js';
 import type { Attempt, RunSpec } from '../src/run/attempt.js';
 import { decide } from '../src/run/outcome.js';
 import { afterStart, beforeStart } from '../src/run/start.js';
 import { digestOf } from '../src/scrape/identity.js';
 import type { Scrape } from '../src/scrape/types.js';
 import type { WorkerContext } from './context.js';
-import { GatedWorker } from './gated-worker.js';
-import { readPublicJob } from './public-job.js';
-import { reconcile } from './reconcile.js';
+import { GatedWorker, type Ticket } from './gated-worker.js';
+import { handOn, readStartJob } from './hand-on.js';
+import { lift } from './probes.js';
+import { toSearch } from './reconcile.js';
 import { refused } from './refusals.js';
 import { complete, type Next, runStep, type Step, settle, workerOptions } from './stage.js';
 import type { Wakeups } from './wakeups.js';
@@ -28,9 +32,7 @@ export function createStartWorker(ctx: WorkerContext, server: ServerConfig, wake
   const worker: GatedWorker = new GatedWorker(
     stageQueue('start', server.name),
     (job, token) =>
-      runStep(ctx, 'start', server.name, job, token ?? '', (step) =>
-        start(ctx, server, step, worker.slotOf(token ?? '') ?? ''),
-      ),
+      runStep(ctx, 'start', server.name, job, token ?? '', (step) => start(ctx, server, step, worker)),
     workerOptions(ctx, concurrency, 20),
     ctx,
     slots,
@@ -40,69 +42,101 @@ export function createStartWorker(ctx: WorkerContext, server: ServerConfig, wake
   return worker;
 }
 
-async function start(
-  ctx: WorkerContext,
-  server: ServerConfig,
-  step: Step,
-  reservation: string,
-): Promise<Next> {
+async function start(ctx: WorkerContext, server: ServerConfig, step: Step, gate: GatedWorker): Promise<Next> {
   const { slots } = ctx.server(server.name);
   const { attempt } = step;
-  let bound = false;
+  const ticket = gate.ticketOf(step.lock.token);
+  const { scrape, removed, message } = await readStartJob(ctx, attempt);
+  const before = beforeStart(attempt, step.now, scrape?.expiresInMs ?? null);
+  if (before.do === 'start' && scrape !== null) return startBound(ctx, server, step, scrape, gate, ticket);
   try {
-    const raw = await ctx.queues.publicData(attempt.jobId);
-    const read = raw === null ? null : readPublicJob(ctx, attempt.jobId, JSON.parse(raw));
-    const scrape = read?.ok ? read.scrape : null;
-    const before = beforeStart(attempt, step.now, scrape?.expiresInMs ?? null);
     switch (before.do) {
       case 'nothing':
         return complete;
       case 'hand_on':
         await handOn(ctx, step);
-        bound = true;
         return complete;
       case 'settle':
         return await settle(ctx, step, before.decision);
       case 'reconcile':
-        bound = (await slots.bind(reservation, attempt.scrape, 0)) === 'bound';
-        return await reconcile(ctx, server, step, scrape);
+        return await toSearch(ctx, step);
       case 'start':
-        break;
+        if (removed) return await settle(ctx, step, decide('cancelled', removedMessage, step.now));
+        // Also the allow-list, enforced here again: the configuration may have changed since the scrape was accepted.
+        return await settle(ctx, step, decide('rejected', message, step.now));
       default:
         return before satisfies never;
     }
-    if (read === null) return await settle(ctx, step, decide('cancelled', removedMessage, step.now));
-    // Also the allow-list, enforced here again: the configuration may have changed since the scrape was accepted.
-    if (!read.ok) return await settle(ctx, step, decide('rejected', read.message, step.now));
-    if (scrape === null) return complete;
+  } finally {
+    await slots.release(ticket.member);
+  }
+}
+
+/** The reserved slot becomes the scrape's, and goes back unless a run, or the search for one, has it in the end. */
+async function startBound(
+  ctx: WorkerContext,
+  server: ServerConfig,
+  step: Step,
+  scrape: Scrape,
+  gate: GatedWorker,
+  ticket: Ticket,
+): Promise<Next> {
+  const { slots } = ctx.server(server.name);
+  const key = step.attempt.scrape;
+  let kept = false;
+  try {
     const block = await ctx.holds.toolBlock(server.name, scrape.tool);
-    if (block !== null) {
-      const until = await ctx.holds.park(server.name, scrape.tool, step.job.id as string, step.now);
-      return { do: 'snooze', until };
+    if (block.do === 'blocked') {
+      return {
+        do: 'snooze',
+        until: await ctx.holds.park(server.name, scrape.tool, step.job.id as string, step.now),
+      };
     }
-    const memory = scrape.options.memory ?? 0;
-    switch (await slots.bind(reservation, attempt.scrape, memory)) {
+    const refusal = await ctx.refusals.ripe(server.name, scrape.tool, key);
+    if (refusal !== null) return await settle(ctx, step, decide('rejected', refusal, step.now));
+    switch (await slots.bind(ticket.member, key, scrape.options.memory ?? 0)) {
       case 'bound':
-        bound = true;
         break;
       case 'none':
         return { do: 'put_back' };
       case 'memory':
-        await ctx.holds.coolDown(server.name, 'capacity', null, false);
+        gate.restUntilRelease();
         return { do: 'put_back' };
     }
-    const next = await startRun(ctx, server, step, scrape);
-    if (next.do === 'snooze' || next.do === 'put_back') bound = false;
-    return next;
+    const result = await startRun(ctx, server, step, scrape, {
+      server: ticket.probing,
+      tool: block.do === 'probe' ? block.hold : null,
+    });
+    kept = result.keepsSlot;
+    return result.next;
   } finally {
-    if (!bound) await slots.release(reservation, attempt.scrape);
+    if (!kept) await slots.release(ticket.member, key);
   }
 }
 
-async function startRun(ctx: WorkerContext, server: ServerConfig, step: Step, scrape: Scrape): Promise<Next> {
+/** What is held and let this start through to see whether it works again. */
+interface Probing {
+  readonly server: boolean;
+  readonly tool: Hold | null;
+}
+
+interface Started {
+  readonly next: Next;
+  readonly keepsSlot: boolean;
+}
+
+const without = (next: Next): Started => ({ next, keepsSlot: false });
+
+async function startRun(
+  ctx: WorkerContext,
+  server: ServerConfig,
+  step: Step,
+  scrape: Scrape,
+  probing: Probing,
+): Promise<Started> {
   const { port } = ctx.server(server.name);
   const refusedInput = await checkAgainstServer(ctx, port, scrape, step);
-  if (refusedInput !== null) return refusedInput;
+  if (refusedInput !== null) return without(refusedInput);
   const intentAt = ctx.now();
   const written = await ctx.store.advance(
     step.attempt,
@@ -118,7 +152,8 @@ async function startRun(ctx: WorkerContext, server: ServerConfig, step: Step, sc
       stallBase: step.stallBase,
     },
   );
-  if (written === 'stale') return complete;
+  if (written === 'stale') return without(complete);
+  await ctx.recent.add(server.name, step.attempt.scrape, intentAt);
   const attempt = { ...step.attempt, intentAt };
   const result = await port.start({
     tool: scrape.tool,
@@ -134,33 +169,71 @@ async function startRun(ctx: WorkerContext, server: ServerConfig, step: Step, sc
   });
   const after = afterStart(result, ctx.now());
   switch (after.do) {
-    case 'run': {
-      const saved = await saveRun(ctx, server, attempt, after.run.runId, after.run);
-      if (saved === 'orphan') {
-        await ctx.queues.addOrphan(server.name, after.run.runId);
-        ctx.metrics.orphanRun(server.name, 'aborted');
-        return complete;
-      }
-      ctx.log.info(
-        { event: 'scrape.started', scrapeId: attempt.scrape, runId: after.run.runId, server: server.name },
-        'run started',
-      );
-      await handOn(ctx, step);
-      return complete;
-    }
+    case 'run':
+      return started(ctx, server, { ...step, attempt }, scrape, after.run, probing);
     case 'settle':
-      return await settle(ctx, step, after.decision);
+      if (after.unrecognised)
+        return without(await ctx.refusals.unrecognised(ctx, step, scrape.tool, after.decision));
+      return without(await settle(ctx, step, after.decision));
     case 'put_back':
-      return await refused(ctx, server.name, step, scrape.tool, after);
+      return without(await refused(ctx, server.name, step, scrape.tool, after));
     case 'reconcile':
       ctx.log.warn(
         { event: 'start.unanswered', scrapeId: attempt.scrape, server: server.name, message: after.message },
         'the answer of a start was lost; looking for its run',
       );
-      return await reconcile(ctx, server, { ...step, attempt, now: ctx.now() }, scrape);
+      return { next: await toSearch(ctx, { ...step, attempt }), keepsSlot: true };
     default:
       return after satisfies never;
   }
+}
+
+async function started(
+  ctx: WorkerContext,
+  server: ServerConfig,
+  step: Step,
+  scrape: Scrape,
+  run: RunView,
+  probing: Probing,
+): Promise<Started> {
+  const { attempt } = step;
+  const ids = { scrapeId: attempt.scrape, runId: run.runId, server: server.name };
+  switch (await saveRun(ctx, server, attempt, run.runId, run)) {
+    case 'saved':
+    case 'known':
+      break;
+    case 'claimed':
+      // Another scrape with an equal input lost its answer and took this run for its own; ours may be the other one.
+      ctx.log.warn(
+        { event: 'run.claimed', ...ids },
+        'this run was adopted by another scrape; looking for ours',
+      );
+      return { next: await toSearch(ctx, step), keepsSlot: true };
+    case 'orphan':
+      ctx.log.warn({ event: 'run.orphan', ...ids }, 'the attempt went on without this run; aborting it');
+      await ctx.queues.addOrphan(server.name, run.runId);
+      return { next: complete, keepsSlot: true };
+  }
+  ctx.log.info({ event: 'scrape.started', ...ids }, 'run started');
+  await handOn(ctx, step);
+  await announceStart(ctx, scrape, run.runId, attempt.n);
+  await ctx.refusals.endStreak(server.name, scrape.tool);
+  if (probing.server) await lift(ctx, server.name);
+  if (probing.tool !== null && probing.tool.reason !== 'brake')
+    await ctx.holds.releaseTool(server.name, scrape.tool);
+  return { next: complete, keepsSlot: true };
+}
+
+async function announceStart(
+  ctx: WorkerContext,
+  scrape: Scrape,
+  runId: string,
+  attempt: number,
+): Promise<void> {
+  const { redis, keys } = ctx;
+  const data = JSON.stringify({ server: scrape.server, tool: scrape.tool, runId, attempt });
+  const fields = ['type', 'scrape.started', 'id', scrape.id, 'batch', scrape.batch, 'data', data];
+  await redis.xadd(keys.events, 'MAXLEN', '~', eventBound, '*', ...fields);
 }
 
 /** The server's own list of tools and the Actor's input schema, before any money is spent. */
@@ -200,14 +273,14 @@ async function checkAgainstServer(
   return await settle(ctx, step, decide('rejected', message, step.now));
 }
 
-/** The run id first, alone decisive; a run that is not ours to keep is reported as `orphan`. */
+/** The run id first, alone decisive; a run that is not ours to keep is said to be so. */
 async function saveRun(
   ctx: WorkerContext,
   server: ServerConfig,
   attempt: Attempt,
   runId: string,
   run: RunView | null,
-): Promise<'saved' | 'known' | 'orphan'> {
+): Promise<SavedRun> {
   const details =
     run === null
       ? {}
@@ -221,13 +294,6 @@ async function saveRun(
         };
   const claimMs = ctx.config.keep.settledMs;
   return ctx.store.saveRun(attempt, server.name, attempt.intentAt, runId, details, claimMs);
-}
-
-/** The slot goes to the run, the poll job is added; doing it again does nothing. */
-async function handOn(ctx: WorkerContext, step: Step): Promise<void> {
-  const { slots } = ctx.server(step.server);
-  await slots.toRun(step.attempt.scrape);
-  await ctx.queues.addStage('poll', step.attempt, step.server, { delayMs: ctx.config.poll.intervalMs });
 }
 
 function runSpec(scrape: Scrape): RunSpec {

@@ -3,7 +3,7 @@ import type { WorkerContext } from './context.js';
 import { updateFleetGauges } from './gauges.js';
 import { Leader } from './leader.js';
 import { probeServers } from './probes.js';
-import { reapSlots } from './reaper.js';
+import { reapRuns, reapSlots, reapWaiting } from './reaper.js';
 
 const everyMs = 5_000;
 
@@ -18,6 +18,8 @@ const chores: readonly Chore[] = [
   { name: 'gauges', everyMs: 5_000, run: updateFleetGauges },
   { name: 'probes', everyMs: 15_000, run: probeServers },
   { name: 'slots', everyMs: 15_000, run: reapSlots },
+  { name: 'waiting', everyMs: 15_000, run: reapWaiting },
+  { name: 'runs', everyMs: 15_000, run: reapRuns },
   { name: 'parked', everyMs: 5_000, run: unparkReleased },
 ];
 
@@ -80,5 +82,8 @@ export class Sweep {
 }
 
 async function unparkReleased(ctx: WorkerContext): Promise<void> {
-  for (const server of Object.keys(ctx.config.servers)) await ctx.holds.unparkReleased(server);
+  for (const server of Object.keys(ctx.config.servers)) {
+    await ctx.holds.unparkReleased(server);
+    await ctx.holds.unparkProbes(server);
+  }
 }

@@ -140,6 +140,13 @@ export function decodeAttempt(scrape: string, hash: Record<string, string>): Att
   };
 }
 
+/** An attempt that nothing has happened to, for a document about a job that never became one. */
+export function blankAttempt(scrape: string, submittedAt: number): Attempt {
+  const attempt = decodeAttempt(scrape, { n: '1', ph: '0', at: String(submittedAt) });
+  if (attempt === null) throw new Error('an attempt with a number and a phase');
+  return attempt;
+}
+
 function decodeSlice(value: string | null): Slice | null {
   const parts = value?.split(',').map(Number) ?? [];
   const [index, offset, limit] = parts;
@@ -152,6 +159,12 @@ export interface Published {
   /** How often the public job had ended when it was published; more now means that somebody retried it. */
   readonly finishes: number;
 }
+
+/**
+ * How saving a run went. `known`: it was saved before. `orphan`: the attempt has another run or ended without one, so this
+ * one must be aborted. `claimed`: another scrape with an equal input took it for its own.
+ */
+export type SavedRun = 'saved' | 'known' | 'orphan' | 'claimed';
 
 /** Reads and writes attempts' hashes; every write but the run id's goes through the job's lock. */
 export class AttemptStore {
@@ -223,7 +236,7 @@ export class AttemptStore {
     return result === 1 ? 'done' : 'stale';
   }
 
-  /** Saves the run of a start. `orphan`: the attempt has another run or ended without one, so this run must be aborted. */
+  /** Saves the run of a start, whoever holds the lock by now: it was paid for. */
   async saveRun(
     attempt: Pick<Attempt, 'scrape' | 'n'>,
     server: string,
@@ -231,7 +244,7 @@ export class AttemptStore {
     runId: string,
     patch: AttemptPatch,
     claimMs: number,
-  ): Promise<'saved' | 'known' | 'orphan'> {
+  ): Promise<SavedRun> {
     const result = await this.redis.trawlSaveRun(
       this.keys.attempt(attempt.scrape),
       this.keys.claim(server, runId),
@@ -242,7 +255,7 @@ export class AttemptStore {
       claimMs,
       ...encodePatch(patch),
     );
-    return result === 1 ? 'saved' : result === 2 ? 'known' : 'orphan';
+    return (['saved', 'known', 'orphan', 'claimed'] as const)[Number(result) - 1] ?? 'orphan';
   }
 
   /** Begins attempt `n + 1`; false when that has happened already. */

@@ -22,6 +22,8 @@ export interface ServerState {
   >;
 }
 
+export type ToolBlock = { readonly do: 'free' } | { readonly do: 'probe' | 'blocked'; readonly hold: Hold };
+
 /** Far enough that BullMQ never brings a parked start job back by itself; releasing the tool does. */
 const parkedMs = 365 * 24 * 3600 * 1000;
 
@@ -77,12 +79,15 @@ export class Holds {
     now: number,
   ): Promise<boolean> {
     const hold: Hold = { reason, since: now, message };
-    return (await this.redis.hsetnx(this.keys.tools(server), tool, JSON.stringify(hold))) === 1;
+    const first = (await this.redis.hsetnx(this.keys.tools(server), tool, JSON.stringify(hold))) === 1;
+    if (first) await this.redis.set(this.probeKey(server, tool), '1', 'PX', probeEveryMs);
+    return first;
   }
 
   /** Lifts the hold of a tool and brings its parked start jobs back, in the order they were parked. */
   async releaseTool(server: string, tool: string): Promise<boolean> {
     const removed = await this.redis.hdel(this.keys.tools(server), tool);
+    await this.redis.del(this.probeKey(server, tool));
     await this.unpark(server, tool);
     return removed > 0;
   }
@@ -106,22 +111,29 @@ export class Holds {
   }
 
   /**
-   * Why a tool's job may not start now; null when it may. A held tool lets one start through every 5 minutes as a probe;
-   * a paused one lets none.
+   * Whether a tool's job may start now. A held tool lets one start through every 5 minutes as a probe; a paused one lets
+   * none.
    */
-  async toolBlock(server: string, tool: string): Promise<Hold | null> {
+  async toolBlock(server: string, tool: string): Promise<ToolBlock> {
     const [held, paused] = await this.redis.hmget(this.keys.tools(server), tool, pauseField(tool));
-    if (paused) return { reason: 'paused', since: Number(paused), message: 'paused by an operator' };
-    if (!held) return null;
+    if (paused) {
+      return {
+        do: 'blocked',
+        hold: { reason: 'paused', since: Number(paused), message: 'paused by an operator' },
+      };
+    }
+    if (!held) return { do: 'free' };
     const hold = JSON.parse(held) as Hold;
-    const probe = await this.redis.set(
-      `${this.keys.tools(server)}:probe:${tool}`,
-      '1',
-      'PX',
-      probeEveryMs,
-      'NX',
-    );
-    return probe === 'OK' && Date.now() - hold.since > 1_000 ? null : hold;
+    const probe = await this.redis.set(this.probeKey(server, tool), '1', 'PX', probeEveryMs, 'NX');
+    return { do: probe === 'OK' ? 'probe' : 'blocked', hold };
+  }
+
+  /** A held tool whose next probe is due gets one of its parked jobs back; `toolBlock` lets it through. */
+  async unparkProbes(server: string): Promise<void> {
+    for (const [tool, { hold, pausedSince }] of Object.entries((await this.state(server)).tools)) {
+      if (hold === null || pausedSince !== null) continue;
+      if ((await this.redis.exists(this.probeKey(server, tool))) === 0) await this.unpark(server, tool, 1);
+    }
   }
 
   /** When to bring a start job of a blocked tool back by itself; it is remembered for the release. */
@@ -190,6 +202,10 @@ export class Holds {
       const [held, paused] = await this.redis.hmget(this.keys.tools(server), tool, pauseField(tool));
       if (!held && !paused) await this.unpark(server, tool);
     }
+  }
+
+  private probeKey(server: string, tool: string): string {
+    return `${this.keys.tools(server)}:probe:${tool}`;
   }
 
   private async wake(server: string): Promise<void> {

@@ -24,6 +24,8 @@ export function parseStageJobId(jobId: string): { scrape: string; attempt: numbe
 }
 
 export class Keys {
+  readonly waitingBuckets = 1024;
+
   constructor(readonly prefix: string) {}
 
   queue(name: string): string {
@@ -51,7 +53,16 @@ export class Keys {
     for (let index = 0; index < scrape.length; index += 1) {
       hash = Math.imul(hash ^ scrape.charCodeAt(index), 0x01000193);
     }
-    return `${this.prefix}:waiting:${(hash >>> 0) % 1024}`;
+    return this.waitingBucket((hash >>> 0) % this.waitingBuckets);
+  }
+
+  waitingBucket(bucket: number): string {
+    return `${this.prefix}:waiting:${bucket}`;
+  }
+
+  /** Sorted set: scrapes started lately, by when. */
+  recent(server: string): string {
+    return `${this.prefix}:recent:${server}`;
   }
 
   batch(batch: string): string {

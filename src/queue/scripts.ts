@@ -20,12 +20,13 @@ const scripts = {
 if redis.call('HEXISTS', KEYS[1], 'ph') == 1 then
   return redis.call('HMGET', KEYS[1], 'job', 'dg', 'ph', 'n')
 end
+local waiting = redis.call('HGET', KEYS[3], ARGV[6])
+if waiting then return {'', '', '0', waiting} end
 if ARGV[1] == '' then
-  if redis.call('HSETNX', KEYS[3], ARGV[6], ARGV[5]) == 0 then return {'', '', '0', redis.call('HGET', KEYS[3], ARGV[6])} end
+  redis.call('HSET', KEYS[3], ARGV[6], ARGV[5])
 else
   redis.call('PERSIST', KEYS[1])
-  redis.call('HSET', KEYS[1], 'n', ARGV[5], 'ph', '0', 'at', ARGV[2], 'dg', ARGV[3])
-  if ARGV[1] ~= '' then redis.call('HSET', KEYS[1], 'job', ARGV[1]) end
+  redis.call('HSET', KEYS[1], 'n', ARGV[5], 'ph', '0', 'at', ARGV[2], 'dg', ARGV[3], 'job', ARGV[1])
 end
 redis.call('HINCRBY', KEYS[2], 'submitted', 1)
 redis.call('HSETNX', KEYS[2], 'since', ARGV[2])
@@ -67,7 +68,7 @@ return 1`,
    * Saves the run id of a start, before anything else happens. No lock: the call was paid for whoever holds it now; the
    * intent says that it was this very call. KEYS attempt, claim. ARGV attempt number, intentAt, runId, scrape, claimTtl,
    * field value … → 1 saved | 2 the same run was saved before | 3 the attempt has another run, or went on without one:
-   * this run is nobody's
+   * this run is nobody's | 4 another scrape has claimed it
    */
   trawlSaveRun: {
     keys: 2,
@@ -81,10 +82,10 @@ end
 if cur[2] ~= '1' then return 3 end
 if ARGV[2] ~= '' and cur[3] ~= ARGV[2] then return 3 end
 local owner = redis.call('GET', KEYS[2])
-if owner and owner ~= ARGV[4] then return 3 end
+if owner and owner ~= ARGV[4] then return 4 end
 redis.call('SET', KEYS[2], ARGV[4], 'PX', ARGV[5])
 redis.call('HSET', KEYS[1], 'ph', '2', 'rid', ARGV[3])
-redis.call('HDEL', KEYS[1], 'it')
+redis.call('HDEL', KEYS[1], 'it', 'as')
 for i = 6, #ARGV, 2 do
   if ARGV[i + 1] == '' then redis.call('HDEL', KEYS[1], ARGV[i]) else redis.call('HSET', KEYS[1], ARGV[i], ARGV[i + 1]) end
 end
@@ -190,7 +191,7 @@ local free = limit - redis.call('ZCARD', KEYS[1])
 if free <= 0 then return {0, 'full', 1000} end
 local n = math.min(free, want)
 for i = 1, n do redis.call('ZADD', KEYS[1], now + tonumber(ARGV[3]), ARGV[4] .. i) end
-return {n, '', 0}`,
+return {n, s[2] or '', 0}`,
   },
   /**
    * Gives a reserved slot to a scrape whose start is under way. KEYS slots, memory. ARGV reservation, scrape, lifetime,

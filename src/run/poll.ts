@@ -33,7 +33,7 @@ export type AfterLook =
   | { readonly do: 'doubt'; readonly until: number };
 
 /** Before a poll: a run that shall be aborted is not polled any more. */
-export function beforePoll(attempt: Attempt): 'poll' | 'abort' | 'hand_on' | 'nothing' {
+export function beforePoll(attempt: Attempt): 'poll' | 'abort' | 'hand_on' | 'search' | 'nothing' {
   switch (attempt.phase) {
     case 'running':
       return attempt.cancelledAt === null ? 'poll' : 'abort';
@@ -41,8 +41,10 @@ export function beforePoll(attempt: Attempt): 'poll' | 'abort' | 'hand_on' | 'no
       return 'abort';
     case 'reading':
       return 'hand_on';
-    case 'queued':
+    // The answer of the start was lost; its run is looked for.
     case 'starting':
+      return attempt.intentAt === null ? 'nothing' : 'search';
+    case 'queued':
     case 'decided':
     case 'done':
       return 'nothing';

@@ -1,0 +1,107 @@
+import type { Config } from '../src/config.js';
+import type { Logger } from '../src/logger.js';
+import type { Holds } from '../src/queue/holds.js';
+import type { Keys } from '../src/queue/names.js';
+import type { ScriptedRedis } from '../src/queue/scripts.js';
+import type { Outcome } from '../src/scrape/types.js';
+
+/** Good settlements in a row that let a braked tool go again (design B5). */
+const goodToRelease = 3;
+const lifetimeMs = 7 * 24 * 3_600_000;
+
+/** What an outcome says about its tool: good, bad, or nothing. */
+export function verdictOf(outcome: Outcome): 'good' | 'bad' | null {
+  switch (outcome) {
+    case 'empty':
+    case 'failed':
+    case 'rejected':
+      return 'bad';
+    case 'succeeded':
+    case 'low_count':
+    case 'capped':
+      return 'good';
+    case 'deadline_exceeded':
+    case 'cancelled':
+    case 'expired':
+    case 'start_unknown':
+    case 'lost':
+    case 'errored':
+      return null;
+    default:
+      return outcome satisfies never;
+  }
+}
+
+/**
+ * The brake of a tool: over its last `window` settled runs, `badRatio` of them empty, failed or rejected, its starts are
+ * held. One probe goes through every 5 minutes; three good ones in a row release it.
+ */
+export class Brake {
+  constructor(
+    private readonly redis: ScriptedRedis,
+    private readonly keys: Keys,
+    private readonly holds: Holds,
+    private readonly config: Config['brake'],
+    private readonly log: Logger,
+  ) {}
+
+  async record(server: string, tool: string, outcome: Outcome, now: number): Promise<void> {
+    const verdict = verdictOf(outcome);
+    if (verdict === null) return;
+    const key = `${this.keys.tools(server)}:window:${tool}`;
+    const replies = await this.redis
+      .multi()
+      .lpush(key, verdict === 'bad' ? '1' : '0')
+      .ltrim(key, 0, this.config.window - 1)
+      .pexpire(key, lifetimeMs)
+      .lrange(key, 0, -1)
+      .hget(this.keys.tools(server), tool)
+      .exec();
+    const window = (replies?.[3]?.[1] ?? []) as string[];
+    const held = replies?.[4]?.[1] as string | null;
+    if (held !== null) return this.reconsider(server, tool, key, window, held);
+    if (window.length < this.config.window) return;
+    const bad = window.filter((entry) => entry === '1').length;
+    if (bad / window.length < this.config.badRatio) return;
+    await this.pull(server, tool, bad, window.length, now, key);
+  }
+
+  private async pull(
+    server: string,
+    tool: string,
+    bad: number,
+    of: number,
+    now: number,
+    key: string,
+  ): Promise<void> {
+    const message = `${bad} of its last ${of} runs were empty, failed or rejected`;
+    const entry = { event: 'tool.brake', server, tool, reason: 'brake', message };
+    if (this.config.action === 'warn') {
+      await this.redis.del(key);
+      this.log.warn(entry, 'the brake would hold this tool; brake.action is warn');
+      return;
+    }
+    if (await this.holds.holdTool(server, tool, 'brake', message, now)) {
+      this.log.error(
+        entry,
+        'tool held: its runs turned bad; one probe every 5 minutes decides when it goes on',
+      );
+    }
+  }
+
+  private async reconsider(
+    server: string,
+    tool: string,
+    key: string,
+    window: string[],
+    held: string,
+  ): Promise<void> {
+    if ((JSON.parse(held) as { reason?: unknown }).reason !== 'brake') return;
+    const good = window.slice(0, goodToRelease);
+    if (good.length < goodToRelease || good.some((entry) => entry === '1')) return;
+    await this.redis.del(key);
+    if (await this.holds.releaseTool(server, tool)) {
+      this.log.info({ event: 'tool.released', server, tool }, 'tool released: its last three runs were good');
+    }
+  }
+}

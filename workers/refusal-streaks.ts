@@ -1,0 +1,73 @@
+import type { Keys } from '../src/queue/names.js';
+import type { ScriptedRedis } from '../src/queue/scripts.js';
+import type { Decision } from '../src/run/attempt.js';
+import type { WorkerContext } from './context.js';
+import { complete, type Next, type Step } from './stage.js';
+
+/** So many different scrapes refused in a row for a reason nobody knows: it is not the scrapes (design B5). */
+const streakLength = 5;
+const lifetimeMs = 3_600_000;
+
+/**
+ * Start refusals we do not recognise. One alone rejects its scrape, but only after a wait: when five different scrapes of a
+ * tool meet them in a row, the tool is held and those five go back. No refused start is made again in between.
+ */
+export class RefusalStreaks {
+  constructor(
+    private readonly redis: ScriptedRedis,
+    private readonly keys: Keys,
+  ) {}
+
+  /** The refusal a scrape has waited with long enough, forgotten by this call; null when there is none. */
+  async ripe(server: string, tool: string, scrape: string): Promise<string | null> {
+    const key = this.pendingKey(server, tool);
+    const message = await this.redis.hget(key, scrape);
+    if (message !== null) await this.redis.hdel(key, scrape);
+    return message;
+  }
+
+  async unrecognised(ctx: WorkerContext, step: Step, tool: string, decision: Decision): Promise<Next> {
+    const { attempt, server } = step;
+    const patch = { intentAt: null, startedAt: null, deadlineAt: null };
+    const from = { lowest: 'queued', highest: 'starting' } as const;
+    if ((await ctx.store.advance(attempt, step.lock, from, null, patch)) === 'stale') return complete;
+    const pending = this.pendingKey(server, tool);
+    const streak = this.streakKey(server, tool);
+    await this.redis
+      .multi()
+      .hset(pending, attempt.scrape, decision.message)
+      .pexpire(pending, lifetimeMs)
+      .sadd(streak, attempt.scrape)
+      .pexpire(streak, lifetimeMs)
+      .exec();
+    const refused = await this.redis.smembers(streak);
+    if (refused.length >= streakLength) {
+      // Held first: who comes back in between finds the hold before it finds its refusal gone.
+      if (await ctx.holds.holdTool(server, tool, 'brake', decision.message, ctx.now())) {
+        ctx.log.error(
+          { event: 'tool.held', server, tool, reason: 'brake', message: decision.message },
+          'tool held: five scrapes in a row were refused for an unknown reason',
+        );
+      }
+      await this.redis
+        .multi()
+        .hdel(pending, ...refused)
+        .del(streak)
+        .exec();
+    }
+    return { do: 'snooze', until: ctx.now() + ctx.timing.refusalPatienceMs };
+  }
+
+  /** A start that worked ends the streak; who still waits with a refusal is rejected when its wait is over. */
+  async endStreak(server: string, tool: string): Promise<void> {
+    await this.redis.del(this.streakKey(server, tool));
+  }
+
+  private pendingKey(server: string, tool: string): string {
+    return `${this.keys.tools(server)}:refused:${tool}`;
+  }
+
+  private streakKey(server: string, tool: string): string {
+    return `${this.keys.tools(server)}:streak:${tool}`;
+  }
+}

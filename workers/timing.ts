@@ -1,0 +1,26 @@
+/** Time spans of the workers that are not configuration: fixed by the design, shorter only in tests. Milliseconds. */
+export interface Timing {
+  /** A job whose worker has not renewed its lock for this long is taken up by another (design B1). */
+  readonly lockMs: number;
+  readonly stalledEveryMs: number;
+  /** Only a list of runs read this long after the intent proves that a start had no effect (design B4). */
+  readonly certainAfterMs: number;
+  /** A start still ambiguous after this long ends `start_unknown`. */
+  readonly unknownAfterMs: number;
+  /** An unrecognised refusal waits this long for company before it rejects its scrape (design B5). */
+  readonly refusalPatienceMs: number;
+  readonly sweepEveryMs: number;
+  readonly probeEveryMs: number;
+  readonly reapEveryMs: number;
+}
+
+export const defaultTiming: Timing = {
+  lockMs: 15_000,
+  stalledEveryMs: 5_000,
+  certainAfterMs: 300_000,
+  unknownAfterMs: 900_000,
+  refusalPatienceMs: 30_000,
+  sweepEveryMs: 5_000,
+  probeEveryMs: 15_000,
+  reapEveryMs: 15_000,
+};
