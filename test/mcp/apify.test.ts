@@ -128,6 +128,25 @@ describe('describe', () => {
     expect(okOf(await server.start({ ...start, tool: 'acme/new' })).status).toBe('READY');
   });
 
+  it('looks through a new session for what a session did not have from its beginning', async () => {
+    const actors = { ...serverConfig('http://x').tools, ...toolConfig('acme/new') };
+    use({ config: { tools: actors }, tuning: { missingFreshMs: 0 } });
+    const withNew = [...recordedTools(), { name: 'acme--new' }];
+    let published = false;
+    let ofSession: object[] = [];
+    const { onInitialize } = fake;
+    fake.onInitialize = (exchange) => {
+      ofSession = published ? withNew : recordedTools();
+      onInitialize(exchange);
+    };
+    fake.onList = (exchange) => exchange.result({ tools: ofSession });
+    expect(okOf(await server.describe()).missing).toEqual(['acme/new']);
+    published = true;
+    expect(okOf(await server.describe({ fresh: true })).missing).toEqual([]);
+    expect(okOf(await server.describe({ fresh: true })).missing).toEqual([]);
+    expect(fake.count('initialize')).toBe(2);
+  });
+
   it.each([
     { name: 'first.last/some-actor', toolName: 'first-dot-last--some-actor', title: null },
     {

@@ -3,7 +3,7 @@
 // runs the tests against them. Exits with what vitest exits with, or 1 when the installation fails.
 import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
@@ -11,8 +11,15 @@ const here = dirname(fileURLToPath(import.meta.url));
 const root = join(here, '../..');
 const servers = join(here, 'servers');
 const marker = join(servers, 'node_modules', '.installed');
+const vitest = join(root, 'node_modules/vitest/vitest.mjs');
 
-process.exitCode = install() || test();
+process.exitCode = prepared() || install() || test();
+
+function prepared() {
+  if (existsSync(vitest)) return 0;
+  process.stderr.write('Run `npm ci` first: vitest is not installed.\n');
+  return 1;
+}
 
 function install() {
   const digest = createHash('sha256')
@@ -36,7 +43,9 @@ function install() {
 }
 
 function test() {
-  const vitest = join(root, 'node_modules/vitest/vitest.mjs');
+  const { dependencies } = JSON.parse(readFileSync(join(servers, 'package.json'), 'utf8'));
+  const names = Object.entries(dependencies).map(([name, version]) => `${name} ${version}`);
+  process.stderr.write(`Real servers: ${names.join(', ')}\n`);
   const args = [vitest, 'run', '--config', join(here, 'vitest.config.ts'), ...process.argv.slice(2)];
   return spawnSync(process.execPath, args, { cwd: root, stdio: 'inherit' }).status ?? 1;
 }

@@ -1,6 +1,6 @@
 import { defineConfig } from 'vitest/config';
 
-/** The servers are processes of 100 to 260 MB, so one file of tests at a time. */
+/** The servers are processes of 100 to 260 MB, so two files of tests at a time. */
 export default defineConfig({
   test: {
     root: import.meta.dirname,
@@ -9,6 +9,8 @@ export default defineConfig({
     testTimeout: 60_000,
     hookTimeout: 60_000,
     pool: 'forks',
-    fileParallelism: false,
+    maxWorkers: 2,
+    // Runs take seconds; a line for each would be no summary.
+    slowTestThreshold: 30_000,
   },
 });
