@@ -1,20 +1,28 @@
 import { Command } from 'commander';
 import { version } from '../version.js';
-import { registerCancel } from './cancel.js';
-import { registerDoctor } from './doctor.js';
-import { registerExport } from './export.js';
 import { endQuietlyWithoutReader } from './output.js';
-import { registerPause } from './pause.js';
-import { registerPlan } from './plan.js';
 import { reportError } from './report.js';
-import { registerRetry } from './retry.js';
-import { registerRun } from './run.js';
-import { registerSim } from './sim.js';
-import { registerStatus } from './status.js';
-import { registerSubmit } from './submit.js';
-import { registerTools } from './tools.js';
-import { registerWatch } from './watch.js';
-import { registerWork } from './work.js';
+
+/**
+ * Commands in the order of the help. Only the one that is asked for is loaded, the help aside: all of them together take
+ * three times as long as most.
+ */
+const commands: Readonly<Record<string, () => Promise<(program: Command) => void>>> = {
+  run: async () => (await import('./run.js')).registerRun,
+  work: async () => (await import('./work.js')).registerWork,
+  submit: async () => (await import('./submit.js')).registerSubmit,
+  plan: async () => (await import('./plan.js')).registerPlan,
+  status: async () => (await import('./status.js')).registerStatus,
+  watch: async () => (await import('./watch.js')).registerWatch,
+  cancel: async () => (await import('./cancel.js')).registerCancel,
+  retry: async () => (await import('./retry.js')).registerRetry,
+  pause: async () => (await import('./pause.js')).registerPause,
+  resume: async () => (await import('./pause.js')).registerResume,
+  export: async () => (await import('./export.js')).registerExport,
+  tools: async () => (await import('./tools.js')).registerTools,
+  doctor: async () => (await import('./doctor.js')).registerDoctor,
+  sim: async () => (await import('./sim.js')).registerSim,
+};
 
 /** After a command has answered, what it left open has this long to end by itself. */
 const lingerMs = 1_000;
@@ -34,7 +42,8 @@ export async function main(args: readonly string[]): Promise<number> {
   const before = process.exitCode;
   process.exitCode = undefined;
   try {
-    await createProgram().parseAsync([...args], { from: 'user' });
+    const program = await createProgram(commandOf(args));
+    await program.parseAsync([...args], { from: 'user' });
     return Number(process.exitCode ?? 0);
   } catch (error) {
     return reportError(error, debug);
@@ -43,7 +52,8 @@ export async function main(args: readonly string[]): Promise<number> {
   }
 }
 
-export function createProgram(): Command {
+/** @param only the one command that is needed; null: all */
+export async function createProgram(only: string | null = null): Promise<Command> {
   const program = new Command('trawl')
     .description(
       'Batch scraping through remote MCP servers: jobs go in, runs are watched to their end, items lie on disk.',
@@ -54,19 +64,10 @@ export function createProgram(): Command {
     .showHelpAfterError('(trawl --help, or trawl COMMAND --help, shows what can be said)')
     .exitOverride();
   // Everything that is set above is taken over by the commands, so they come after it.
-  registerRun(program);
-  registerWork(program);
-  registerSubmit(program);
-  registerPlan(program);
-  registerStatus(program);
-  registerWatch(program);
-  registerCancel(program);
-  registerRetry(program);
-  registerPause(program);
-  registerExport(program);
-  registerTools(program);
-  registerDoctor(program);
-  registerSim(program);
+  for (const name of only === null ? Object.keys(commands) : [only]) {
+    const register = await commands[name]?.();
+    register?.(program);
+  }
   program.addHelpText(
     'after',
     `
@@ -81,4 +82,14 @@ Exit codes:
   4  interrupted or Redis lost: run it again to resume`,
   );
   return program;
+}
+
+/** The command that the arguments name; null when there is none, or none of that name. */
+function commandOf(args: readonly string[]): string | null {
+  for (let index = 0; index < args.length; index += 1) {
+    const argument = args[index] as string;
+    if (argument === '--config') index += 1;
+    else if (!argument.startsWith('-')) return Object.hasOwn(commands, argument) ? argument : null;
+  }
+  return null;
 }

@@ -10,22 +10,29 @@ import {
 } from './options.js';
 import { print } from './output.js';
 
-/** Adds `trawl pause` and `trawl resume`: an operator's stop of starts, which only an operator lifts. */
+const placeHelp = 'a configured server, or a tool of it as SERVER/user/name';
+
+/** Adds `trawl pause`: an operator's stop of starts, which only an operator lifts. */
 export function registerPause(program: Command): void {
-  const pause = program
+  const command = program
     .command('pause')
     .description('start nothing more on a server, or of one of its tools, until resume; runs under way go on')
-    .argument('<server[/tool]>', 'a configured server, or a tool of it as SERVER/user/name')
+    .argument('<server[/tool]>', placeHelp)
     .action((place: string, _options: CommonOptions, self: Command) => change('pause', place, self));
-  const resume = program
+  withConfigOption(command);
+  withExamples(command, 'trawl pause apify', 'trawl pause apify/compass/crawler-google-places');
+}
+
+/** Adds `trawl resume`. */
+export function registerResume(program: Command): void {
+  const command = program
     .command('resume')
     .description('lift a pause')
-    .argument('<server[/tool]>', 'a configured server, or a tool of it as SERVER/user/name')
+    .argument('<server[/tool]>', placeHelp)
     .action((place: string, _options: CommonOptions, self: Command) => change('resume', place, self));
-  for (const command of [pause, resume]) withConfigOption(command);
-  withExamples(pause, 'trawl pause apify', 'trawl pause apify/compass/crawler-google-places');
+  withConfigOption(command);
   withExamples(
-    resume,
+    command,
     'trawl resume apify',
     'trawl resume apify/compass--crawler-google-places',
     '',

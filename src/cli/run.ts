@@ -23,7 +23,7 @@ import { exitCodeOf, type RunSummary, summaryJson, summaryLines } from './run/su
 import { survey } from './run/survey.js';
 import type { Tally } from './run/tally.js';
 import { Signals } from './signals.js';
-import { prepareWorkerProcess, type WorkerProcess } from './worker-process.js';
+import type { WorkerProcess } from './worker-process.js';
 
 /** All is settled: what is left to stop is idle. */
 const stopMs = 2_000;
@@ -83,6 +83,8 @@ async function run(file: string, options: RunOptions): Promise<number> {
   if (config.redis.url === '' && !config.redis.sentinel) findRedisBinary(process.env.PATH);
   const jobs = await checkJobs(file, config, batchOf(file, options));
   const signals = new Signals();
+  // Loaded late: a file that cannot be used is said to be so at once.
+  const { prepareWorkerProcess } = await import('./worker-process.js');
   const worker = await prepareWorkerProcess({ config, log, intake: false }).catch(async (error) => {
     await jobs.close();
     throw error;

@@ -103,16 +103,6 @@ describe('usage', () => {
     expect(err).toMatch(/env\.yaml:3: servers\.apify\.token: .*NO_SUCH_TOKEN/);
     expect(code).toBe(2);
   });
-
-  it('says that Redis cannot be reached, and ends with 4', async () => {
-    folder.write(
-      'redis.yaml',
-      `redis: { url: "redis://127.0.0.1:9" }\nservers: { apify: { url: "${nowhere}", token: x, tools: [${yellowPages}] } }\n`,
-    );
-    const { code, err } = await folder.trawl('status', '--config', 'redis.yaml');
-    expect(err).toMatch(/^trawl: Redis at redis:\/\/127\.0\.0\.1:9: /);
-    expect(code).toBe(4);
-  });
 });
 
 describe('help', () => {

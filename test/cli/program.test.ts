@@ -1,5 +1,5 @@
-import { execFileSync } from 'node:child_process';
-import { existsSync, mkdtempSync, rmSync } from 'node:fs';
+import { spawnSync } from 'node:child_process';
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
@@ -19,9 +19,8 @@ beforeAll(async () => {
   // Inside the checkout, so that it finds its packages.
   build = mkdtempSync(join(root, 'tmp-cli-build-'));
   const tsc = join(root, 'node_modules', '.bin', 'tsc');
-  execFileSync(tsc, ['-p', 'tsconfig.build.json', '--declaration', 'false', '--outDir', build], {
-    cwd: root,
-  });
+  // It writes the program even when types are wrong somewhere; whether they are is checked elsewhere.
+  spawnSync(tsc, ['-p', 'tsconfig.build.json', '--declaration', 'false', '--outDir', build], { cwd: root });
 }, 60_000);
 afterAll(async () => {
   for (const program of programs) program.kill('SIGKILL');
@@ -68,9 +67,17 @@ describe.concurrent('the program', { timeout: 60_000 }, () => {
     );
     expect(await accepts(socketOf(folder))).toBe(false);
 
-    const second = trawl(folder, 'run', 'slow.ndjson', '--json');
+    const config = readFileSync(join(folder.path, 'trawl.yaml'), 'utf8');
+    folder.write('port.yaml', config.replace('port: 0', `port: ${sim.port}`));
+    const second = trawl(folder, 'run', 'slow.ndjson', '--metrics', '--config', 'port.yaml');
     expect(await second.ended).toEqual({ code: 0, signal: null });
-    expect(JSON.parse(second.stdout)).toMatchObject({ settled: 3, items: 6, outcomes: { succeeded: 3 } });
+    expect(second.stdout).toMatch(
+      /^slow: 3 of 3 scrapes settled in \d+s\n {2}3 succeeded\n {2}6 items, spent \$0\.\d+\n\nResults/,
+    );
+    expect(second.stdout).toContain("read_json_auto('results/batch=slow/scrape=*/page-*.ndjson'");
+    expect(second.lines.join('\n')).toContain('No metrics: Cannot listen on');
+    const page = readFileSync(join(folder.path, 'results/batch=slow/scrape=a/page-000000.ndjson'), 'utf8');
+    expect(page.trim().split('\n')).toHaveLength(2);
     expect(sim.ledger.count('start')).toBe(3);
     expect(await accepts(socketOf(folder))).toBe(false);
   });
@@ -117,6 +124,22 @@ describe.concurrent('the program', { timeout: 60_000 }, () => {
     );
     expect(ends.map(({ code }) => code)).toEqual([2, 2, 2]);
     expect(existsSync(join(folder.path, '.trawl'))).toBe(false);
+  });
+
+  it('says that Redis cannot be reached, and ends with 4', async () => {
+    const { folder } = await open();
+    folder.jobs('jobs.ndjson', [{ id: 'a', input: {} }]);
+    folder.write(
+      'away.yaml',
+      `redis: { url: "redis://127.0.0.1:9" }\nservers: { apify: { token: x, tools: [${yellowPages}] } }\n`,
+    );
+    await Promise.all(
+      [['status'], ['run', 'jobs.ndjson'], ['work']].map(async (args) => {
+        const program = trawl(folder, ...args, '--config', 'away.yaml');
+        expect(await program.ended).toEqual({ code: 4, signal: null });
+        expect(program.lines.join('\n')).toMatch(/^trawl: Redis at redis:\/\/127\.0\.0\.1:9: /m);
+      }),
+    );
   });
 
   it('ends quietly when its reader goes away', async () => {

@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync } from 'node:fs';
+import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { RedisProcess } from '../redis/redis-process.js';
@@ -8,6 +8,8 @@ import { Folder, places, yellowPages } from './setup.js';
 let sim: Sim;
 let redis: RedisProcess;
 let folder: Folder;
+/** Of the file that is run. */
+let batch = '';
 
 beforeAll(async () => {
   [sim, redis] = await Promise.all([
@@ -43,52 +45,12 @@ const starts = () => sim.ledger.count('start');
 
 describe('run', () => {
   it('asks above --confirm-over, and without a terminal wants --yes', async () => {
-    folder.jobs('good.ndjson', [run('a', 3, { options: { maxItems: 1000 } })]);
-    const { code, err } = await folder.trawl('run', 'good.ndjson', '--confirm-over', '0.5');
+    folder.jobs('dear.ndjson', [run('a', 3, { options: { maxItems: 1000 } })]);
+    const { code, err } = await folder.trawl('run', 'dear.ndjson', '--confirm-over', '0.5');
     expect(code).toBe(2);
     expect(err).toContain('1 scrape to start; cost: about $1.01\n');
     expect(err).toMatch(/That is more than \$0\.5 \(--confirm-over\)\. Nothing was submitted\.\n.*--yes/);
     expect(starts()).toBe(0);
-  });
-
-  it('ends with 0 when all succeed, and shows where the results are and how to load them', async () => {
-    folder.jobs('good.ndjson', [run('a', 3), run('b', 4), run('c', 0, { minItems: 0 })]);
-    const config = readFileSync(join(folder.path, 'trawl.yaml'), 'utf8');
-    folder.write('port.yaml', config.replace('port: 0', `port: ${sim.port}`));
-    const { code, out, err } = await folder.trawl('run', 'good.ndjson', '--metrics', '--config', 'port.yaml');
-    expect(code).toBe(0);
-    expect(out).toMatch(/^good: 3 of 3 scrapes settled in \d+s\n {2}3 succeeded\n {2}7 items, spent \$/);
-    expect(out).toContain("read_json_auto('results/batch=good/scrape=*/page-*.ndjson'");
-    expect(err).toMatch(
-      /^3 scrapes to start; cost: at least \$0\.03; what the items of 3 scrapes cost comes/m,
-    );
-    expect(err).toContain('No metrics: Cannot listen on');
-    expect(err).toMatch(/^0\/3 settled, 0 submitted, 0\/20 runs on apify, 0 items/m);
-    const page = readFileSync(join(folder.path, 'results/batch=good/scrape=a/page-000000.ndjson'), 'utf8');
-    expect(page.trim().split('\n')).toHaveLength(3);
-  });
-
-  it('when all is settled it says when, names the two ways to run it anew, and ends with 2', async () => {
-    const before = starts();
-    const { code, out, err } = await folder.trawl('run', 'good.ndjson');
-    expect({ code, out }).toEqual({ code: 2, out: '' });
-    expect(err).toMatch(
-      /^trawl: All 3 scrapes of good\.ndjson \(batch good\) settled already, the last at 20\d\d-/m,
-    );
-    expect(err).toMatch(/trawl run good\.ndjson --batch NAME, or trawl run good\.ndjson --again/);
-    expect(starts()).toBe(before);
-  });
-
-  it('a known id with another input is a conflict: all are named and nothing is submitted', async () => {
-    folder.jobs('good.ndjson', [run('a', 30), run('b', 40), run('new', 1)]);
-    const before = starts();
-    for (const command of ['run', 'submit', 'plan']) {
-      const { code, err } = await folder.trawl(command, 'good.ndjson');
-      expect(code).toBe(2);
-      expect(err).toMatch(/good\.a is known with another tool, input or server\n.*good\.b is known/);
-      expect(err).toContain('Nothing was submitted.');
-    }
-    expect(starts()).toBe(before);
   });
 
   it('Ctrl-C once waits for the runs under way; run again it resumes, repeats nothing, and groups by cause', async () => {
@@ -115,7 +77,7 @@ describe('run', () => {
     expect(cut.err).toMatch(
       /Finishing 2 runs under way \(at most \d+m\d*s? more\)\. Press Ctrl-C again to leave at once/,
     );
-    const batch = /^(cut-20\d{6}-\d{6}): 2 of 10 scrapes settled/.exec(cut.out)?.[1] ?? '';
+    batch = /^(cut-20\d{6}-\d{6}): 2 of 10 scrapes settled/.exec(cut.out)?.[1] ?? '';
     expect(batch).not.toBe('');
     expect(cut.out).toContain('8 scrapes left: run the same command again to resume');
     await folder.trawl('resume', `apify/${places}`);
@@ -145,6 +107,28 @@ describe('run', () => {
     const kinds = summary.causes.map((cause: { kind: string }) => cause.kind);
     expect(kinds).toEqual(['failure', 'failure', 'failure', 'warning', 'warning']);
     expect(cut.err + out + err).not.toContain('\u001b');
+  });
+
+  it('when all is settled it says when, names the two ways to run it anew, and ends with 2', async () => {
+    const before = starts();
+    const { code, out, err } = await folder.trawl('run', 'cut.ndjson', '--batch', batch);
+    expect({ code, out }).toEqual({ code: 2, out: '' });
+    const all = `All 10 scrapes of cut\\.ndjson \\(batch ${batch}\\) settled already, the last at 20\\d\\d-`;
+    expect(err).toMatch(new RegExp(`^trawl: ${all}`, 'm'));
+    expect(err).toMatch(/trawl run cut\.ndjson --batch NAME, or trawl run cut\.ndjson --again/);
+    expect(starts()).toBe(before);
+  });
+
+  it('a known id with another input is a conflict: all are named and nothing is submitted', async () => {
+    folder.jobs('cut.ndjson', [run('a', 30), run('b', 40), run('new', 1)]);
+    const before = starts();
+    for (const command of ['run', 'submit', 'plan']) {
+      const { code, err } = await folder.trawl(command, 'cut.ndjson', '--batch', batch);
+      expect(code).toBe(2);
+      expect(err).toMatch(/\.a is known with another tool, input or server\n.*\.b is known/);
+      expect(err).toContain('Nothing was submitted.');
+    }
+    expect(starts()).toBe(before);
   });
 });
 
