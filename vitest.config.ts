@@ -7,5 +7,7 @@ export default defineConfig({
     testTimeout: 20_000,
     hookTimeout: 20_000,
     pool: 'forks',
+    // Concurrent tests mostly wait: for runs to end, and for the five seconds before an end of a dataset is believed.
+    maxConcurrency: 20,
   },
 });

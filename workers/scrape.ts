@@ -5,7 +5,15 @@ import { blankAttempt, type Lock, type Published } from '../src/queue/attempt-st
 import { publicQueue, type Stage, stageJobId } from '../src/queue/names.js';
 import { startPriorityOf } from '../src/queue/priority.js';
 import type { Attempt, Decision } from '../src/run/attempt.js';
-import { cancelledMessage, decide, outcomeClass, outcomeDocument, shouldRetry, type Subject, totalUsage } from '../src/run/outcome.js';
+import {
+  cancelledMessage,
+  decide,
+  outcomeClass,
+  outcomeDocument,
+  type Subject,
+  shouldRetry,
+  totalUsage,
+} from '../src/run/outcome.js';
 import { retryDelay } from '../src/run/schedule.js';
 import { cleanText } from '../src/scrape/clean-text.js';
 import { defaultBatch, jobKey, safeId } from '../src/scrape/identity.js';
