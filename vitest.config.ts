@@ -7,6 +7,8 @@ export default defineConfig({
     testTimeout: 20_000,
     hookTimeout: 20_000,
     pool: 'forks',
+    // Most of the time is waiting (runs, verified ends, locks), not computing.
+    maxWorkers: 4,
     // Concurrent tests mostly wait: for runs to end, and for the five seconds before an end of a dataset is believed.
     maxConcurrency: 20,
   },

@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto';
+import { setMaxListeners } from 'node:events';
 import { hostname } from 'node:os';
 import type { Worker } from 'bullmq';
 import type { Redis } from 'ioredis';
@@ -72,6 +73,8 @@ export class Daemon {
 
   constructor(private readonly options: DaemonOptions) {
     const { config, log, metrics, sink } = options;
+    // Every call in flight listens to it, and there may be hundreds.
+    setMaxListeners(0, this.stopper.signal);
     const owner = `${hostname().slice(0, 32)}-${process.pid}-${randomBytes(3).toString('hex')}`;
     const redis = withScripts(this.connect('worker'));
     const keys = new Keys(config.prefix);

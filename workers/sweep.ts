@@ -4,23 +4,22 @@ import { updateFleetGauges } from './gauges.js';
 import { Leader } from './leader.js';
 import { probeServers } from './probes.js';
 import { reapRuns, reapSlots, reapWaiting } from './reaper.js';
-
-const everyMs = 5_000;
+import type { Timing } from './timing.js';
 
 interface Chore {
   readonly name: string;
-  readonly everyMs: number;
+  readonly everyMs: (timing: Timing) => number;
   readonly run: (ctx: WorkerContext) => Promise<void>;
 }
 
 /** What the elected process does, and how often. Each chore may fail on its own and is tried again. */
 const chores: readonly Chore[] = [
-  { name: 'gauges', everyMs: 5_000, run: updateFleetGauges },
-  { name: 'probes', everyMs: 15_000, run: probeServers },
-  { name: 'slots', everyMs: 15_000, run: reapSlots },
-  { name: 'waiting', everyMs: 15_000, run: reapWaiting },
-  { name: 'runs', everyMs: 15_000, run: reapRuns },
-  { name: 'parked', everyMs: 5_000, run: unparkReleased },
+  { name: 'gauges', everyMs: (timing) => timing.sweepEveryMs, run: updateFleetGauges },
+  { name: 'parked', everyMs: (timing) => timing.sweepEveryMs, run: unparkReleased },
+  { name: 'probes', everyMs: (timing) => timing.probeEveryMs, run: probeServers },
+  { name: 'slots', everyMs: (timing) => timing.reapEveryMs, run: reapSlots },
+  { name: 'waiting', everyMs: (timing) => timing.reapEveryMs, run: reapWaiting },
+  { name: 'runs', everyMs: (timing) => timing.reapEveryMs, run: reapRuns },
 ];
 
 /** Runs the chores while this process is the elected one. */
@@ -39,7 +38,7 @@ export class Sweep {
   }
 
   start(): void {
-    this.timer = setInterval(() => this.tick(), everyMs);
+    this.timer = setInterval(() => this.tick(), this.ctx.timing.sweepEveryMs);
     this.tick();
   }
 
@@ -66,7 +65,7 @@ export class Sweep {
       return;
     }
     for (const chore of chores) {
-      const due = (this.last.get(chore.name) ?? 0) + chore.everyMs;
+      const due = (this.last.get(chore.name) ?? 0) + chore.everyMs(this.ctx.timing);
       if (this.stopped || this.ctx.now() < due) continue;
       this.last.set(chore.name, this.ctx.now());
       try {

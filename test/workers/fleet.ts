@@ -9,7 +9,7 @@ import { createLogger } from '../../src/logger.js';
 import { createMetrics } from '../../src/metrics/index.js';
 import type { OutcomeDocument } from '../../src/scrape/types.js';
 import { createFileSink } from '../../src/sinks/file.js';
-import { Daemon } from '../../workers/daemon.js';
+import { Daemon, type DaemonOptions } from '../../workers/daemon.js';
 import { RedisProcess } from '../redis/redis-process.js';
 
 /** A real Redis with its configuration, a results folder and a producer's connections. */
@@ -67,7 +67,7 @@ export class Fleet {
     return { redis, dir, config, queue, events, client };
   }
 
-  async daemon(): Promise<Daemon> {
+  async daemon(options: Partial<DaemonOptions> = {}): Promise<Daemon> {
     const { config } = this;
     const log = createLogger({
       level: process.env.TRAWL_TEST_LOG ?? 'debug',
@@ -92,6 +92,7 @@ export class Fleet {
       }),
       log,
       intake: true,
+      ...options,
     });
     await daemon.start();
     this.daemons.push(daemon);
