@@ -9,7 +9,8 @@ const serverFile = join(
   import.meta.dirname,
   'servers/node_modules/@apify/actors-mcp-server/dist/dev_server.js',
 );
-const readyTimeoutMs = 20_000;
+/** About a second on an idle machine; a busy one may take long. */
+const readyTimeoutMs = 60_000;
 const keptLogBytes = 20_000;
 
 /** The real Apify MCP server in a process of its own, in front of a stub of the API that tests steer. */
