@@ -5,7 +5,7 @@ import type { Logger } from '../logger.js';
 import type { KnownDeps } from '../queue/known.js';
 import { createFileSink } from '../sinks/file.js';
 import { redisRuns, withFleet } from './fleet.js';
-import { number } from './format.js';
+import { counted, number } from './format.js';
 import { type CheckedJobs, Conflicts, checkJobs, lookUpAll } from './jobs.js';
 import {
   batchArgument,
@@ -118,7 +118,7 @@ function printPlan(jobs: CheckedJobs, { estimate, settled, underWay, waiting }: 
     const own = config.servers[server]?.limits;
     return { runs: own?.runs ?? 0, rps: own?.requestsPerSecond ?? 0 };
   };
-  print(`${jobs.label}: ${number(jobs.report.scrapes)} scrapes, batch ${jobs.batch}`);
+  print(`${jobs.label}: ${counted(jobs.report.scrapes, 'scrape')}, batch ${jobs.batch}`);
   if (jobs.report.duplicates > 0)
     print(`${number(jobs.report.duplicates)} lines repeat earlier ones and are left out`);
   print();

@@ -118,7 +118,7 @@ function resultLines({ batches, resultsDir, gzip, tally }: RunSummary): string[]
   if (tally.items > 0) {
     lines.push(
       `Load      duckdb -c "SELECT * FROM read_json_auto('${pages}', union_by_name=true)"`,
-      ...(batches.length === 1 ? [`          trawl export --batch ${only} --out ${only}.ndjson`] : []),
+      ...(batches.length === 1 ? [`          trawl export --batch ${only} --out ${only}-items.ndjson`] : []),
     );
   }
   if (tally.ofClass('failure') > 0) {
