@@ -153,6 +153,15 @@ function decodeSlice(value: string | null): Slice | null {
   return index === undefined || offset === undefined || limit === undefined ? null : { index, offset, limit };
 }
 
+/** Field, value, field, value … as Lua gives a hash. */
+function fieldsOf(flat: readonly string[]): Record<string, string> {
+  const fields: Record<string, string> = Object.create(null);
+  for (let index = 0; index + 1 < flat.length; index += 2) {
+    fields[flat[index] as string] = flat[index + 1] as string;
+  }
+  return fields;
+}
+
 /** What is known of a scrape that was published already. */
 export interface Published {
   readonly outcome: string;
@@ -174,36 +183,29 @@ export class AttemptStore {
   ) {}
 
   /** One round trip: the attempt, with a cancel of its whole batch taken into account. */
-  async load(
-    scrape: string,
-  ): Promise<{ attempt: Attempt | null; published: Published | null; cancelMark: boolean }> {
+  async load(scrape: string): Promise<{ attempt: Attempt | null; published: Published | null }> {
     const batch = scrape.slice(0, scrape.indexOf('.'));
-    const replies = await this.redis
-      .pipeline()
-      .hgetall(this.keys.attempt(scrape))
-      .hget(this.keys.batch(batch), 'cx')
-      .hget(this.keys.waiting(scrape), scrape)
-      .hget(this.keys.job(publicQueue, scrape), 'timestamp')
-      .exec();
-    const [hashError, hash] = replies?.[0] ?? [new Error('no reply'), null];
-    if (hashError) throw hashError;
-    const fields = (hash ?? {}) as Record<string, string>;
-    const waiting = replies?.[2]?.[1] as string | null;
-    const at = (replies?.[3]?.[1] as string | null) ?? '0';
+    const [flat, batchCancel, waiting, added] = (await this.redis.trawlLoad(
+      this.keys.attempt(scrape),
+      this.keys.batch(batch),
+      this.keys.waiting(scrape),
+      this.keys.job(publicQueue, scrape),
+      scrape,
+    )) as [string[], string | null, string | null, string | null];
+    const fields = fieldsOf(flat);
     const known =
-      fields.ph === undefined && waiting !== null ? { ...fields, n: waiting, ph: '0', at } : fields;
+      fields.ph === undefined && waiting !== null
+        ? { ...fields, n: waiting, ph: '0', at: added ?? '0' }
+        : fields;
     const attempt = decodeAttempt(scrape, known);
-    const batchCancel = replies?.[1]?.[1];
-    const cancelMark = fields.cx !== undefined || typeof batchCancel === 'string';
     const published =
       fields.ph === '6' ? { outcome: fields.oc ?? '', finishes: Number(fields.am ?? 0) } : null;
-    if (attempt === null || typeof batchCancel !== 'string') return { attempt, published, cancelMark };
+    if (attempt === null || typeof batchCancel !== 'string') return { attempt, published };
     const begunAt = Number(fields.bt ?? attempt.submittedAt);
     const covered = attempt.cancelledAt === null && begunAt <= Number(batchCancel);
     return {
       attempt: covered ? { ...attempt, cancelledAt: Number(batchCancel) } : attempt,
       published,
-      cancelMark,
     };
   }
 

@@ -34,6 +34,21 @@ redis.call('PEXPIRE', KEYS[2], ARGV[4])
 return 1`,
   },
   /**
+   * One look at a scrape. KEYS attempt, batch, bucket, public job. ARGV scrape → {the hash, cancel of the batch, number of
+   * the attempt that only waits, when the public job was added}
+   */
+  trawlLoad: {
+    keys: 4,
+    lua: `
+local hash = redis.call('HGETALL', KEYS[1])
+local waiting, added = false, false
+if redis.call('HEXISTS', KEYS[1], 'ph') == 0 then
+  waiting = redis.call('HGET', KEYS[3], ARGV[1])
+  if waiting then added = redis.call('HGET', KEYS[4], 'timestamp') end
+end
+return {hash, redis.call('HGET', KEYS[2], 'cx'), waiting, added}`,
+  },
+  /**
    * The one way an attempt's state changes. KEYS attempt, lock, bucket, public job. ARGV scrape, token, attempt number, lowest and highest phase it
    * may be in, phase to move to (-1: stay), field value … ('' deletes). → 1 done | 0 the lock is another's |
    * -1 unknown attempt | -2 the phase is elsewhere
@@ -181,14 +196,14 @@ local limit = tonumber(ARGV[1])
 local want = tonumber(ARGV[2])
 if s[6] and tonumber(s[6]) > now then limit = math.max(1, limit - tonumber(s[5])) end
 if s[4] and tonumber(s[4]) > now then return {0, s[7] or 'capacity', tonumber(s[4]) - now} end
+local probeAt = tonumber(s[3] or '0')
+if s[2] and probeAt > now then return {0, s[2], probeAt - now} end
+local free = limit - redis.call('ZCARD', KEYS[1])
+if free <= 0 then return {0, 'full', 1000} end
 if s[2] then
-  local probeAt = tonumber(s[3] or '0')
-  if probeAt > now then return {0, s[2], probeAt - now} end
   redis.call('HSET', KEYS[2], 'probeAt', now + tonumber(ARGV[5]))
   want = 1
 end
-local free = limit - redis.call('ZCARD', KEYS[1])
-if free <= 0 then return {0, 'full', 1000} end
 local n = math.min(free, want)
 for i = 1, n do redis.call('ZADD', KEYS[1], now + tonumber(ARGV[3]), ARGV[4] .. i) end
 return {n, s[2] or '', 0}`,
