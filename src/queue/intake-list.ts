@@ -13,8 +13,9 @@ import type { Keys } from './names.js';
 /**
  * KEYS list, taken list of this process, owners, counter. ARGV entries, bytes, longest, excerpt, ms after which a silent
  * owner is dead. What is in hand already, or was in a dead process's hands, comes first. A job gets its number in the
- * same step in which it is taken: `<ms>-<count>:<job>`, so that it keeps it whoever finishes it; the time is in it
- * because the counter begins anew when Redis loses its data, and the results on disk do not.
+ * same step in which it is taken: `<ms>-<count>/<bytes>:<job>`, so that it keeps it whoever finishes it; the time is in it
+ * because the counter begins anew when Redis loses its data, and the results on disk do not. Of a job that is far too
+ * large only the beginning stays.
  */
 const take = `
 local t = redis.call('TIME')
@@ -29,12 +30,11 @@ for _, list in ipairs(dead) do
 end
 local out, bytes = {}, 0
 local function add(numbered)
-  local colon = string.find(numbered, ':', 1, true)
-  local length = #numbered - colon
-  bytes = bytes + length
-  out[#out + 1] = string.sub(numbered, 1, colon - 1)
-  out[#out + 1] = tostring(length)
-  out[#out + 1] = string.sub(numbered, colon + 1, colon + (length > longest and excerpt or length))
+  local ref, length, at = string.match(numbered, '^([%d-]+)/(%d+):()')
+  bytes = bytes + #numbered
+  out[#out + 1] = ref
+  out[#out + 1] = length
+  out[#out + 1] = string.sub(numbered, at)
 end
 for i = 1, redis.call('LLEN', KEYS[2]) do
   if #out >= 3 * most or bytes >= budget then break end
@@ -43,7 +43,12 @@ end
 while #out < 3 * most and bytes < budget do
   local job = redis.call('LMOVE', KEYS[1], KEYS[2], 'RIGHT', 'LEFT')
   if not job then break end
-  local numbered = string.format('%.0f-%d:', now, redis.call('INCR', KEYS[4])) .. job
+  local length = #job
+  if length > longest then
+    bytes = bytes + length
+    job = string.sub(job, 1, excerpt)
+  end
+  local numbered = string.format('%.0f-%d/%d:', now, redis.call('INCR', KEYS[4]), length) .. job
   redis.call('LSET', KEYS[2], 0, numbered)
   add(numbered)
 end
@@ -57,7 +62,7 @@ return out`;
 const done = `
 for i = 1, #ARGV do
   local oldest = redis.call('LINDEX', KEYS[1], -1)
-  if oldest and string.sub(oldest, 1, #ARGV[i] + 1) == ARGV[i] .. ':' then redis.call('RPOP', KEYS[1]) end
+  if oldest and string.sub(oldest, 1, #ARGV[i] + 1) == ARGV[i] .. '/' then redis.call('RPOP', KEYS[1]) end
 end
 if redis.call('EXISTS', KEYS[1]) == 0 then redis.call('ZREM', KEYS[2], KEYS[1]) end
 return 1`;
