@@ -111,7 +111,7 @@ describe('the real Apify MCP server, in front of the stub of its API', () => {
   });
 
   it('lets the item count lag, or go missing', async () => {
-    const run = await start({ items: 3, lagSecs: 0.4 });
+    const run = await start({ items: 3, lagSecs: 2 });
     const early = runIn(await call('get-actor-run', { runId: run.runId, waitSecs: 0 }));
     expect(early).toMatchObject({
       status: 'SUCCEEDED',

@@ -201,7 +201,7 @@ describe('the workers at the real Apify MCP server', () => {
   it.each(Object.entries(patientCases))('%s', (id, expected) => check(patient, id, expected));
 
   it('gives scrapes of equal input a run each', async () => {
-    const outcomes = await Promise.all(twins.map((id) => fleet.outcome(id)));
+    const outcomes = await Promise.all(twins.map((id) => fleet.outcome(id, 60_000)));
     for (const outcome of outcomes) expect(outcome).toMatchObject({ outcome: 'succeeded', items: 3 });
     const runs = outcomes.map(({ runId }) => runId);
     expect(new Set(runs).size).toBe(2);
@@ -210,7 +210,7 @@ describe('the workers at the real Apify MCP server', () => {
         .map(({ runId }) => runId)
         .toSorted(),
     );
-    for (const id of twins) expectOnce(fleet, await fleet.outcome(id));
+    for (const id of twins) expectOnce(fleet, await fleet.outcome(id, 60_000));
   });
 
   it('polls a run several times and reads its items in pages', async () => {
@@ -271,12 +271,12 @@ function refuse(actor: string, status: number, type: string, message: string, ti
 }
 
 async function cancel(of: Fleet, id: string): Promise<void> {
-  await vi.waitFor(() => expect(startsOf(id)).toHaveLength(1), 20_000);
+  await vi.waitFor(() => expect(startsOf(id)).toHaveLength(1), 60_000);
   await of.daemons[0]?.ctx.cancel(`default.${id}`);
 }
 
 async function check(of: Fleet, id: string, { expected, message, starts = 1 }: Case): Promise<void> {
-  const outcome = await of.outcome(id, 45_000);
+  const outcome = await of.outcome(id, 100_000);
   expect(outcome).toMatchObject(expected);
   expect(outcome.message).toMatch(message);
   const started = startsOf(id);
