@@ -5,7 +5,7 @@ import type { Conditions } from './conditions.js';
 import { Endpoint } from './endpoint.js';
 import type { Faults } from './faults.js';
 import type { Ledger, LedgerMode } from './ledger.js';
-import { isFinal, statusOf } from './runs.js';
+import { isFinal, statusOf, viewDataset } from './runs.js';
 import { Sessions } from './sessions.js';
 import { type EndStatus, parseSteering, type Steering } from './steering.js';
 import { World } from './world.js';
@@ -74,6 +74,8 @@ export interface SimRun {
   readonly status: string;
   readonly final: boolean;
   readonly items: number;
+  /** Items that a read of the default dataset can reach now. */
+  readonly readable: number;
   readonly startedAt: number;
   readonly endAt: number;
 }
@@ -158,6 +160,7 @@ export async function startSim(options: SimOptions = {}): Promise<Sim> {
         status: statusOf(run, world.now()),
         final: isFinal(run, world.now()),
         items: run.items,
+        readable: viewDataset(run, 'default', world.now())?.readable ?? 0,
         startedAt: run.startedAt,
         endAt: run.endAt,
       })),
