@@ -1,6 +1,6 @@
 import type { Config } from '../src/config.js';
 import type { Logger } from '../src/logger.js';
-import type { Holds } from '../src/queue/holds.js';
+import type { Hold, Holds } from '../src/queue/holds.js';
 import type { Keys } from '../src/queue/names.js';
 import type { ScriptedRedis } from '../src/queue/scripts.js';
 import type { Outcome } from '../src/scrape/types.js';
@@ -41,29 +41,47 @@ export class Brake {
     private readonly redis: ScriptedRedis,
     private readonly keys: Keys,
     private readonly holds: Holds,
-    private readonly config: Config['brake'],
+    private readonly config: Pick<Config, 'brake' | 'servers'>,
     private readonly log: Logger,
   ) {}
 
-  async record(server: string, tool: string, outcome: Outcome, now: number): Promise<void> {
+  /** @param startedAt of the run; null when there was none */
+  async record(
+    server: string,
+    tool: string,
+    outcome: Outcome,
+    startedAt: number | null,
+    now: number,
+  ): Promise<void> {
     const verdict = verdictOf(outcome);
-    if (verdict === null) return;
+    if (verdict === null || !this.isOurs(server, tool)) return;
+    const held = await this.holdOf(server, tool);
+    // Runs begun before the hold say nothing of what its trials are to show.
+    if (held?.proof === 'runs' && (startedAt ?? now) < held.since) return;
     const key = `${this.keys.tools(server)}:window:${tool}`;
     const replies = await this.redis
       .multi()
       .lpush(key, verdict === 'bad' ? '1' : '0')
-      .ltrim(key, 0, this.config.window - 1)
+      .ltrim(key, 0, this.config.brake.window - 1)
       .pexpire(key, lifetimeMs)
       .lrange(key, 0, -1)
-      .hget(this.keys.tools(server), tool)
       .exec();
     const window = (replies?.[3]?.[1] ?? []) as string[];
-    const held = replies?.[4]?.[1] as string | null;
-    if (held !== null) return this.reconsider(server, tool, key, window, held);
-    if (window.length < this.config.window) return;
+    if (held !== null) return held.proof === 'runs' ? this.reconsider(server, tool, key, window) : undefined;
+    if (window.length < this.config.brake.window) return;
     const bad = window.filter((entry) => entry === '1').length;
-    if (bad / window.length < this.config.badRatio) return;
+    if (bad / window.length < this.config.brake.badRatio) return;
     await this.pull(server, tool, bad, window.length, now, key);
+  }
+
+  private isOurs(server: string, tool: string): boolean {
+    const { servers } = this.config;
+    return Object.hasOwn(servers, server) && Object.hasOwn(servers[server]?.tools ?? {}, tool);
+  }
+
+  private async holdOf(server: string, tool: string): Promise<Hold | null> {
+    const held = await this.redis.hget(this.keys.tools(server), tool);
+    return held === null ? null : (JSON.parse(held) as Hold);
   }
 
   private async pull(
@@ -76,12 +94,14 @@ export class Brake {
   ): Promise<void> {
     const message = `${bad} of its last ${of} runs were empty, failed or rejected`;
     const entry = { event: 'tool.brake', server, tool, reason: 'brake', message };
-    if (this.config.action === 'warn') {
+    if (this.config.brake.action === 'warn') {
       await this.redis.del(key);
       this.log.warn(entry, 'the brake would hold this tool; brake.action is warn');
       return;
     }
-    if (await this.holds.holdTool(server, tool, 'brake', message, now)) {
+    if (await this.holds.holdTool(server, tool, 'brake', message, now, 'runs')) {
+      // Only what the trials bring decides from here on.
+      await this.redis.del(key);
       this.log.error(
         entry,
         'tool held: its runs turned bad; one probe every 5 minutes decides when it goes on',
@@ -89,14 +109,7 @@ export class Brake {
     }
   }
 
-  private async reconsider(
-    server: string,
-    tool: string,
-    key: string,
-    window: string[],
-    held: string,
-  ): Promise<void> {
-    if ((JSON.parse(held) as { reason?: unknown }).reason !== 'brake') return;
+  private async reconsider(server: string, tool: string, key: string, window: string[]): Promise<void> {
     const good = window.slice(0, goodToRelease);
     if (good.length < goodToRelease || good.some((entry) => entry === '1')) return;
     await this.redis.del(key);

@@ -82,7 +82,8 @@ export class Daemon {
     const logError = (error: unknown) => log.warn({ event: 'redis.error', err: error }, 'Redis error');
     const queues = new Queues(redis, keys, names, logError);
     const store = new AttemptStore(redis, keys);
-    const holds = new Holds(redis, keys, queues);
+    const timing = { ...defaultTiming, ...options.timing };
+    const holds = new Holds(redis, keys, queues, timing);
     const now = Date.now;
     this.ctx = {
       config,
@@ -91,10 +92,10 @@ export class Daemon {
       queues,
       store,
       holds,
-      brake: new Brake(redis, keys, holds, config.brake, log),
+      brake: new Brake(redis, keys, holds, config, log),
       refusals: new RefusalStreaks(redis, keys),
       recent: new RecentStarts(redis, keys),
-      timing: { ...defaultTiming, ...options.timing },
+      timing,
       sink,
       metrics,
       log,
@@ -113,7 +114,7 @@ export class Daemon {
     };
     for (const name of names) {
       const { limits } = config.servers[name] as Config['servers'][string];
-      const slots = new Slots(redis, keys, name, limits, owner, logError);
+      const slots = new Slots(redis, keys, name, limits, owner, logError, timing);
       this.servers.set(name, { port: options.port?.(name) ?? this.openPort(name), slots });
     }
     this.wakeups = new Wakeups(this.connect('subscriber'), keys.wakeChannel);

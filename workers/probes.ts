@@ -4,22 +4,30 @@ import type { WorkerContext } from './context.js';
 /** Holds that a look at the server can lift. A payment hold is only lifted by a start, which the gate lets through. */
 const seenByLooking = new Set(['auth', 'tools_missing', 'unreachable']);
 
-/** Looks whether held servers work again (design B5: one elected process probes). */
+/**
+ * Looks whether held servers and tools work again (design B5: one elected process probes). A server that looks well lets
+ * one start through, and that one lifts the hold: a look sees too little to send a whole backlog after it.
+ */
 export async function probeServers(ctx: WorkerContext): Promise<void> {
   for (const name of Object.keys(ctx.config.servers)) {
     const { hold, tools } = await ctx.holds.state(name);
-    if (hold !== null && seenByLooking.has(hold.reason)) {
-      if (await works(ctx, name, hold.reason)) await lift(ctx, name);
+    if (hold !== null && seenByLooking.has(hold.reason) && (await works(ctx, name, hold.reason))) {
+      if (await startsWait(ctx, name)) await ctx.holds.tryServer(name);
+      else await lift(ctx, name);
     }
     for (const [tool, state] of Object.entries(tools)) {
-      if (state.hold?.reason !== 'tools_missing') continue;
-      const described = await ctx.server(name).port.describe({ fresh: true });
-      if (described.ok && described.value.tools.has(tool)) {
-        await ctx.holds.releaseTool(name, tool);
-        ctx.log.info({ event: 'tool.released', server: name, tool }, 'tool works again; its jobs go on');
-      }
+      if (state.hold?.reason !== 'tools_missing' || state.pausedSince !== null) continue;
+      const described = await ctx.server(name).port.describe({ fresh: true, signal: ctx.stopping });
+      if (!described.ok || !described.value.tools.has(tool)) continue;
+      if ((await ctx.holds.parkedCount(name, tool)) > 0) await ctx.holds.tryTool(name, tool);
+      else await liftTool(ctx, name, tool);
     }
   }
+}
+
+async function startsWait(ctx: WorkerContext, server: string): Promise<boolean> {
+  const counts = await ctx.queues.stage('start', server).getJobCounts('waiting', 'prioritized', 'active');
+  return Object.values(counts).some((count) => count > 0);
 }
 
 /**
@@ -28,15 +36,22 @@ export async function probeServers(ctx: WorkerContext): Promise<void> {
  */
 async function works(ctx: WorkerContext, server: string, reason: HoldReason): Promise<boolean> {
   const { port } = ctx.server(server);
-  const described = await port.describe({ fresh: true });
+  const described = await port.describe({ fresh: true, signal: ctx.stopping });
   if (!described.ok) return false;
   if (reason !== 'auth' || !described.value.canList) return true;
-  return (await port.listRuns({ offset: 0, limit: 1 })).ok;
+  return (await port.listRuns({ offset: 0, limit: 1 }, ctx.stopping)).ok;
 }
 
 /** Ends a hold and says so, once. */
 export async function lift(ctx: WorkerContext, server: string): Promise<void> {
   if (await ctx.holds.releaseServer(server)) {
     ctx.log.info({ event: 'server.released', server }, 'server works again; starts go on');
+  }
+}
+
+/** The same for a tool. */
+export async function liftTool(ctx: WorkerContext, server: string, tool: string): Promise<void> {
+  if (await ctx.holds.releaseTool(server, tool)) {
+    ctx.log.info({ event: 'tool.released', server, tool }, 'tool works again; its jobs go on');
   }
 }

@@ -20,7 +20,10 @@ export async function publish(
   ctx.metrics.scrapeSettled(server, tool, outcome);
   ctx.metrics.scrapeDuration(server, tool, Math.max(0, decision.finishedAt - attempt.submittedAt) / 1000);
   if (attempt.usageUsd !== null) ctx.metrics.usage(server, tool, attempt.usageUsd);
-  await ctx.brake.record(server, tool, outcome, ctx.now());
+  // What was turned away before it became a scrape says nothing of its tool.
+  if (attempt.phase === 'decided') {
+    await ctx.brake.record(server, tool, outcome, attempt.startedAt, ctx.now());
+  }
   const verdict = outcomeClass(outcome, attempt.spec?.onEmpty);
   const level = verdict === 'ok' ? 'info' : 'warn';
   ctx.log[level](

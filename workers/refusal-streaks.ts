@@ -2,6 +2,7 @@ import type { Keys } from '../src/queue/names.js';
 import type { ScriptedRedis } from '../src/queue/scripts.js';
 import type { Decision } from '../src/run/attempt.js';
 import type { WorkerContext } from './context.js';
+import { holdTool } from './refusals.js';
 import { complete, type Next, type Step } from './stage.js';
 
 /** So many different scrapes refused in a row for a reason nobody knows: it is not the scrapes (design B5). */
@@ -43,17 +44,20 @@ export class RefusalStreaks {
     const refused = await this.redis.smembers(streak);
     if (refused.length >= streakLength) {
       // Held first: who comes back in between finds the hold before it finds its refusal gone.
-      if (await ctx.holds.holdTool(server, tool, 'brake', decision.message, ctx.now())) {
-        ctx.log.error(
-          { event: 'tool.held', server, tool, reason: 'brake', message: decision.message },
-          'tool held: five scrapes in a row were refused for an unknown reason',
-        );
-      }
+      const message = `Five scrapes in a row were refused for an unknown reason: ${decision.message}`;
+      const next = await holdTool(ctx, server, step, tool, 'brake', message);
       await this.redis
         .multi()
         .hdel(pending, ...refused)
         .del(streak)
         .exec();
+      return next;
+    }
+    // Also a trial of a held tool: what it meets is the tool's fault, and its scrape is not rejected for it.
+    const { tools } = await ctx.holds.state(server);
+    if (tools[tool]?.hold) {
+      await this.redis.multi().hdel(pending, attempt.scrape).srem(streak, attempt.scrape).exec();
+      return { do: 'snooze', until: await ctx.holds.park(server, tool, step.job.id as string, ctx.now()) };
     }
     return { do: 'snooze', until: ctx.now() + ctx.timing.refusalPatienceMs };
   }

@@ -35,21 +35,32 @@ export async function refused(
     case 'server':
       await holdServer(ctx, server, refusal.reason, refusal.message);
       return { do: 'put_back' };
-    case 'tool': {
-      const now = ctx.now();
-      if (await ctx.holds.holdTool(server, tool, refusal.reason, refusal.message, now)) {
-        ctx.log.error(
-          { event: 'tool.held', server, tool, reason: refusal.reason, message: refusal.message },
-          'tool held: its jobs wait until it works again',
-        );
-      }
-      return { do: 'snooze', until: await ctx.holds.park(server, tool, step.job.id as string, now) };
-    }
+    case 'tool':
+      return holdTool(ctx, server, step, tool, refusal.reason, refusal.message);
     case 'none':
       return { do: 'snooze', until: ctx.now() + 5_000 };
     default:
       return refusal.hold satisfies never;
   }
+}
+
+/** Holds a tool and sets the job aside until it is released. */
+export async function holdTool(
+  ctx: WorkerContext,
+  server: string,
+  step: Step,
+  tool: string,
+  reason: HoldReason,
+  message: string,
+): Promise<Next> {
+  const now = ctx.now();
+  if (await ctx.holds.holdTool(server, tool, reason, message, now)) {
+    ctx.log.error(
+      { event: 'tool.held', server, tool, reason, message },
+      'tool held: its jobs wait until it works again',
+    );
+  }
+  return { do: 'snooze', until: await ctx.holds.park(server, tool, step.job.id as string, now) };
 }
 
 export async function holdServer(

@@ -14,7 +14,7 @@ import type { Scrape } from '../src/scrape/types.js';
 import type { WorkerContext } from './context.js';
 import { GatedWorker, type Ticket } from './gated-worker.js';
 import { handOn, readStartJob } from './hand-on.js';
-import { lift } from './probes.js';
+import { lift, liftTool } from './probes.js';
 import { toSearch } from './reconcile.js';
 import { refused } from './refusals.js';
 import { complete, type Next, runStep, type Step, settle, workerOptions } from './stage.js';
@@ -217,10 +217,9 @@ async function started(
   ctx.log.info({ event: 'scrape.started', ...ids }, 'run started');
   await handOn(ctx, step);
   await announceStart(ctx, scrape, run.runId, attempt.n);
-  await ctx.refusals.endStreak(server.name, scrape.tool);
+  await Promise.all([ctx.refusals.endStreak(server.name, scrape.tool), ctx.holds.endCoolDowns(server.name)]);
   if (probing.server) await lift(ctx, server.name);
-  if (probing.tool !== null && probing.tool.reason !== 'brake')
-    await ctx.holds.releaseTool(server.name, scrape.tool);
+  if (probing.tool !== null && probing.tool.proof !== 'runs') await liftTool(ctx, server.name, scrape.tool);
   return { next: complete, keepsSlot: true };
 }
 

@@ -1,3 +1,5 @@
+import { startingMs, trialSpans } from '../src/queue/slots.js';
+
 /** Time spans of the workers that are not configuration: fixed by the design, shorter only in tests. Milliseconds. */
 export interface Timing {
   /** A job whose worker has not renewed its lock for this long is taken up by another (design B1). */
@@ -12,6 +14,11 @@ export interface Timing {
   readonly sweepEveryMs: number;
   readonly probeEveryMs: number;
   readonly reapEveryMs: number;
+  /** A held server lets one start through after the first span, and then, as a held tool does, after each of the second. */
+  readonly firstTrialMs: number;
+  readonly trialEveryMs: number;
+  /** A slot whose start is under way comes back after this long unless its worker renews it. */
+  readonly startingMs: number;
 }
 
 export const defaultTiming: Timing = {
@@ -23,4 +30,7 @@ export const defaultTiming: Timing = {
   sweepEveryMs: 5_000,
   probeEveryMs: 15_000,
   reapEveryMs: 15_000,
+  firstTrialMs: trialSpans.firstTrialMs,
+  trialEveryMs: trialSpans.trialEveryMs,
+  startingMs,
 };

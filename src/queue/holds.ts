@@ -2,13 +2,15 @@ import type { HoldReason } from '../mcp/port.js';
 import type { Keys } from './names.js';
 import type { Queues } from './queues.js';
 import type { ScriptedRedis } from './scripts.js';
-import { probeEveryMs } from './slots.js';
+import { type TrialSpans, trialSpans } from './slots.js';
 
 export interface Hold {
   readonly reason: HoldReason;
   /** Milliseconds since 1970. */
   readonly since: number;
   readonly message: string;
+  /** What shows that a tool works again: a start that is taken, or runs that end well (the brake). Of tools only. */
+  readonly proof?: 'start' | 'runs';
 }
 
 export interface ServerState {
@@ -26,6 +28,8 @@ export type ToolBlock = { readonly do: 'free' } | { readonly do: 'probe' | 'bloc
 
 /** Far enough that BullMQ never brings a parked start job back by itself; releasing the tool does. */
 const parkedMs = 365 * 24 * 3600 * 1000;
+/** So many parked jobs are brought back in one round trip. */
+const unparkAtOnce = 64;
 
 /**
  * Holds (ours, lifted by ourselves) and pauses (an operator's) of servers and tools. Held servers are stopped at the gate,
@@ -36,16 +40,24 @@ export class Holds {
     private readonly redis: ScriptedRedis,
     private readonly keys: Keys,
     private readonly queues: Queues,
+    private readonly spans: TrialSpans = trialSpans,
   ) {}
 
   /** True when this call began the hold: the one clear log line is the caller's. */
   async holdServer(server: string, reason: HoldReason, message: string, now: number): Promise<boolean> {
     const key = this.keys.server(server);
-    const first = await this.redis.hsetnx(key, 'held', reason);
-    if (first === 1) {
-      await this.redis.hset(key, 'heldSince', now, 'heldMessage', message, 'probeAt', now + 30_000);
+    const first = (await this.redis.hsetnx(key, 'held', reason)) === 1;
+    if (first) {
+      const probeAt = now + this.spans.firstTrialMs;
+      await this.redis.hset(key, 'heldSince', now, 'heldMessage', message, 'probeAt', probeAt);
     }
-    return first === 1;
+    return first;
+  }
+
+  /** A held server lets one start through now: the server looks well, and that start shows whether it is. */
+  async tryServer(server: string): Promise<void> {
+    await this.redis.hdel(this.keys.server(server), 'probeAt');
+    await this.wake(server);
   }
 
   async releaseServer(server: string): Promise<boolean> {
@@ -71,16 +83,22 @@ export class Holds {
     return Number(await this.redis.trawlCoolDown(key, reason, retryAfterMs ?? 0, sink ? 1 : 0));
   }
 
+  /** A start was taken: the next cool-down is a short one again. */
+  async endCoolDowns(server: string): Promise<void> {
+    await this.redis.hdel(this.keys.server(server), 'coolFails');
+  }
+
   async holdTool(
     server: string,
     tool: string,
     reason: HoldReason,
     message: string,
     now: number,
+    proof: 'start' | 'runs' = 'start',
   ): Promise<boolean> {
-    const hold: Hold = { reason, since: now, message };
+    const hold: Hold = { reason, since: now, message, proof };
     const first = (await this.redis.hsetnx(this.keys.tools(server), tool, JSON.stringify(hold))) === 1;
-    if (first) await this.redis.set(this.probeKey(server, tool), '1', 'PX', probeEveryMs);
+    if (first) await this.redis.set(this.probeKey(server, tool), '1', 'PX', this.spans.trialEveryMs);
     return first;
   }
 
@@ -88,8 +106,14 @@ export class Holds {
   async releaseTool(server: string, tool: string): Promise<boolean> {
     const removed = await this.redis.hdel(this.keys.tools(server), tool);
     await this.redis.del(this.probeKey(server, tool));
-    await this.unpark(server, tool);
+    await this.unparkReleased(server, tool);
     return removed > 0;
+  }
+
+  /** A held tool lets one start through now; one of its parked jobs comes back for it. */
+  async tryTool(server: string, tool: string): Promise<void> {
+    await this.redis.del(this.probeKey(server, tool));
+    await this.unpark(server, tool, 1);
   }
 
   async pause(server: string, tool: string | null, now: number): Promise<boolean> {
@@ -105,7 +129,7 @@ export class Holds {
       tool === null
         ? await this.redis.hdel(this.keys.server(server), 'paused')
         : await this.redis.hdel(this.keys.tools(server), pauseField(tool));
-    if (tool !== null) await this.unpark(server, tool);
+    if (tool !== null) await this.unparkReleased(server, tool);
     await this.wake(server);
     return removed > 0;
   }
@@ -124,7 +148,7 @@ export class Holds {
     }
     if (!held) return { do: 'free' };
     const hold = JSON.parse(held) as Hold;
-    const probe = await this.redis.set(this.probeKey(server, tool), '1', 'PX', probeEveryMs, 'NX');
+    const probe = await this.redis.set(this.probeKey(server, tool), '1', 'PX', this.spans.trialEveryMs, 'NX');
     return { do: probe === 'OK' ? 'probe' : 'blocked', hold };
   }
 
@@ -138,7 +162,11 @@ export class Holds {
 
   /** When to bring a start job of a blocked tool back by itself; it is remembered for the release. */
   async park(server: string, tool: string, jobId: string, now: number): Promise<number> {
-    await this.redis.zadd(this.keys.parked(server), now, `${tool}\n${jobId}`);
+    await this.redis
+      .multi()
+      .sadd(this.keys.parked(server), tool)
+      .zadd(this.keys.parkedOf(server, tool), now, jobId)
+      .exec();
     return now + parkedMs;
   }
 
@@ -170,37 +198,47 @@ export class Holds {
     };
   }
 
-  async parkedCount(server: string): Promise<number> {
-    return this.redis.zcard(this.keys.parked(server));
+  /** Start jobs that are set aside, of one tool or of all. */
+  async parkedCount(server: string, tool?: string): Promise<number> {
+    if (tool !== undefined) return this.redis.zcard(this.keys.parkedOf(server, tool));
+    const tools = await this.redis.smembers(this.keys.parked(server));
+    const counts = await Promise.all(tools.map((name) => this.parkedCount(server, name)));
+    return counts.reduce((sum, count) => sum + count, 0);
   }
 
-  /** Brings back at most `most` parked start jobs of a tool, oldest first. */
-  async unpark(server: string, tool: string, most = Number.POSITIVE_INFINITY): Promise<number> {
-    const key = this.keys.parked(server);
-    const queue = this.queues.stage('start', server);
-    let brought = 0;
-    for (const member of await this.redis.zrange(key, '0', '-1')) {
-      const [parkedTool, jobId] = member.split('\n') as [string, string];
-      if (parkedTool !== tool) continue;
-      if (brought >= most) break;
-      const job = await queue.getJob(jobId);
-      if (job !== undefined) {
-        // Still in a worker's hands, on its way to being parked: the sweep comes back for it.
-        if (!(await job.isDelayed())) continue;
-        await job.promote();
-      }
-      await this.redis.zrem(key, member);
-      brought += 1;
-    }
-    return brought;
-  }
-
-  /** Brings back what was parked just as its tool was released; the sweep calls it. */
-  async unparkReleased(server: string): Promise<void> {
-    const members = await this.redis.zrange(this.keys.parked(server), '0', '99');
-    for (const tool of new Set(members.map((member) => member.slice(0, member.indexOf('\n'))))) {
+  /** Brings back what was parked just as its tool was released; the sweep calls it for all tools. */
+  async unparkReleased(server: string, only?: string): Promise<void> {
+    const parked = this.keys.parked(server);
+    for (const tool of only === undefined ? await this.redis.smembers(parked) : [only]) {
       const [held, paused] = await this.redis.hmget(this.keys.tools(server), tool, pauseField(tool));
-      if (!held && !paused) await this.unpark(server, tool);
+      if (held || paused) continue;
+      await this.unpark(server, tool, Number.POSITIVE_INFINITY);
+      // Out first: a job parked in between puts its tool in again, or is seen by the count.
+      await this.redis.srem(parked, tool);
+      if ((await this.parkedCount(server, tool)) > 0) await this.redis.sadd(parked, tool);
+    }
+  }
+
+  /**
+   * Brings back at most `most` parked start jobs of a tool, oldest first. One that is still in a worker's hands, on its
+   * way to being parked, is left: the sweep comes back for it.
+   */
+  private async unpark(server: string, tool: string, most: number): Promise<void> {
+    const key = this.keys.parkedOf(server, tool);
+    const queue = this.queues.stage('start', server);
+    let left = most;
+    for (let skipped = 0; left > 0; ) {
+      const last = skipped + Math.min(unparkAtOnce, left) - 1;
+      const jobIds = await this.redis.zrange(key, String(skipped), String(last));
+      if (jobIds.length === 0) return;
+      const jobs = await Promise.all(jobIds.map((jobId) => queue.getJob(jobId)));
+      const delayed = await Promise.all(jobs.map((job) => job?.isDelayed() ?? true));
+      const gone = jobIds.filter((_, index) => delayed[index]);
+      // Another process may bring the same jobs back at the same time.
+      await Promise.allSettled(jobs.map((job, index) => (delayed[index] ? job?.promote() : undefined)));
+      if (gone.length > 0) await this.redis.zrem(key, ...gone);
+      left -= gone.length;
+      skipped += jobIds.length - gone.length;
     }
   }
 

@@ -89,9 +89,14 @@ export class Keys {
     return `${this.prefix}:tools:${server}`;
   }
 
-  /** Sorted set: start jobs set aside while their tool is held, by the time they were. */
+  /** Set: tools of which start jobs are set aside while they are held or paused. */
   parked(server: string): string {
     return `${this.prefix}:parked:${server}`;
+  }
+
+  /** Sorted set: the start jobs of a tool that are set aside, by the time they were. */
+  parkedOf(server: string, tool: string): string {
+    return `${this.parked(server)}:${tool}`;
   }
 
   /** Set of servers and tools with a recent change of hold; published to. */

@@ -5,8 +5,13 @@ import type { ScriptedRedis } from './scripts.js';
 export const reservedMs = 5_000;
 /** A slot whose start is under way lives this long unless the worker renews it: a dead worker's comes back by itself. */
 export const startingMs = 30_000;
-/** A held server or tool lets one start through this often, to see whether it works again (design B5). */
-export const probeEveryMs = 300_000;
+/** Whether what is held works again is tried with one start: first after half a minute, then every 5 (design B5). */
+export interface TrialSpans {
+  readonly firstTrialMs: number;
+  readonly trialEveryMs: number;
+}
+
+export const trialSpans: TrialSpans = { firstTrialMs: 30_000, trialEveryMs: 300_000 };
 
 export interface Reservation {
   readonly members: readonly string[];
@@ -33,6 +38,7 @@ export class Slots {
     /** Unique to the process. */
     private readonly owner: string,
     private readonly onError: (error: unknown) => void,
+    private readonly spans: { readonly trialEveryMs: number; readonly startingMs: number },
   ) {}
 
   async reserve(want: number): Promise<Reservation> {
@@ -44,7 +50,7 @@ export class Slots {
       want,
       reservedMs,
       prefix,
-      probeEveryMs,
+      this.spans.trialEveryMs,
     )) as [number, string, number];
     const members = Array.from({ length: granted }, (_, index) => `${prefix}${index + 1}`);
     return { members, reason, waitMs };
@@ -57,14 +63,14 @@ export class Slots {
       this.keys.slotMemory(this.server),
       member,
       scrape,
-      startingMs,
+      this.spans.startingMs,
       this.limits.runs,
       memoryMb,
       this.limits.memoryMb ?? 0,
     );
     if (result !== 1) return result === 0 ? 'none' : 'memory';
     this.starting.add(scrape);
-    this.renewal ??= setInterval(() => this.renew(), startingMs / 3).unref();
+    this.renewal ??= setInterval(() => this.renew(), this.spans.startingMs / 3).unref();
     return 'bound';
   }
 
@@ -102,6 +108,8 @@ export class Slots {
 
   private renew(): void {
     if (this.starting.size === 0) return;
-    this.redis.trawlRenew(this.keys.slots(this.server), startingMs, ...this.starting).catch(this.onError);
+    this.redis
+      .trawlRenew(this.keys.slots(this.server), this.spans.startingMs, ...this.starting)
+      .catch(this.onError);
   }
 }
