@@ -187,14 +187,21 @@ export function outcomeDocument(
     usageUsd: totalUsage(attempt),
     attempt: attempt.n,
     polls: attempt.polls,
-    submittedAt: new Date(attempt.submittedAt).toISOString(),
-    startedAt: attempt.startedAt === null ? null : new Date(attempt.startedAt).toISOString(),
-    finishedAt: new Date(decision.finishedAt).toISOString(),
-    durationSeconds: Math.max(0, Math.round((decision.finishedAt - begun) / 100) / 10),
+    submittedAt: isoTime(attempt.submittedAt),
+    startedAt: attempt.startedAt === null ? null : isoTime(attempt.startedAt),
+    finishedAt: isoTime(decision.finishedAt),
+    durationSeconds: Math.max(0, Math.round((decision.finishedAt - begun) / 100) / 10) || 0,
     destination: attempt.pages > 0 || attempt.recordsDone > 0 ? destination : null,
     warnings: decision.warnings,
     meta: subject.meta ?? null,
   };
+}
+
+/** The times Date can write. A job's `timestamp` is its producer's to choose, and no outcome may fail on it. */
+const longestTime = 8.64e15;
+
+function isoTime(ms: number): string {
+  return new Date(Math.max(-longestTime, Math.min(longestTime, Number.isNaN(ms) ? 0 : ms))).toISOString();
 }
 
 /** What all attempts of the scrape have spent together; null when nothing is known. */

@@ -1,6 +1,6 @@
 import type { CallFailure, CallResult, HoldReason, PageView } from '../mcp/port.js';
 import type { Attempt, Decision, RunSpec, Slice } from './attempt.js';
-import { decideFinished } from './outcome.js';
+import { decide, decideFinished } from './outcome.js';
 import { fittingCount, nextReadAt, pageLimit, readPatienceMs, settleDelayMs } from './schedule.js';
 
 export type NextRead =
@@ -26,14 +26,19 @@ export function beforeRead(attempt: Attempt, spec: RunSpec, pageBytes: number, n
   if (attempt.cancelledAt !== null) {
     return { do: 'finish', decision: decideFinished(attempt, spec, now, null) };
   }
-  if (attempt.datasetId === null) {
-    return { do: 'finish', decision: decideFinished(attempt, spec, now, null) };
-  }
+  if (attempt.datasetId === null) return { do: 'finish', decision: withoutDataset(attempt, spec, now) };
   const slice = nextSlice(attempt, pageBytes);
   const remaining = (attempt.itemCount ?? 0) - slice.offset;
   const from = verifiableFrom(attempt);
   if (now < from && remaining < slice.limit) return { do: 'wait', until: from };
   return { do: 'read', slice };
+}
+
+/** Without a dataset nothing can be verified, so such a run is never called empty. */
+function withoutDataset(attempt: Attempt, spec: RunSpec, now: number): Decision {
+  if (attempt.status !== 'SUCCEEDED') return decideFinished(attempt, spec, now, null);
+  const message = `The run SUCCEEDED but the server named no dataset of it, so nothing could be read; look at run ${attempt.runId} there.`;
+  return decide('failed', message, now, attempt.warnings);
 }
 
 export type AfterRead =
@@ -74,10 +79,9 @@ export function afterRead(
   if (!result.ok) return afterFailedRead(attempt, slice, result.failure, requestedAt);
   const { lines, totalItemCount } = result.value;
   const reached = slice.offset + lines.length;
-  const verified =
-    requestedAt >= verifiableFrom(attempt) &&
-    reached >= (totalItemCount ?? reached) &&
-    reached >= (attempt.itemCount ?? 0);
+  // The larger of the read's total and the run's own count; a read without a total proves nothing.
+  const promised = Math.max(totalItemCount ?? 0, attempt.itemCount ?? 0);
+  const verified = requestedAt >= verifiableFrom(attempt) && totalItemCount !== null && reached >= promised;
   const fitting = fittingCount(lines, pageBytes);
   if (fitting < lines.length) {
     const shorter = { ...slice, limit: fitting };
@@ -86,7 +90,7 @@ export function afterRead(
   if (lines.length === slice.limit) return { do: 'write', slice, lines, replan: false, end: verified };
   const patient = requestedAt - (attempt.endedAt ?? requestedAt) < readPatienceMs;
   if (!verified && patient) return { do: 'wait', until: nextReadAt(requestedAt, attempt.reads + 1) };
-  if (lines.length === 0) return { do: 'end', shortOf: verified ? null : attempt.itemCount };
+  if (lines.length === 0) return { do: 'end', shortOf: reached < promised ? promised : null };
   // Short and final: pin the slice to what is there, so that a replay writes the same page.
   return { do: 'write', slice: { ...slice, limit: lines.length }, lines, replan: true, end: verified };
 }

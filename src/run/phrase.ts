@@ -35,3 +35,10 @@ export function kept(items: number): string {
   if (items === 0) return 'it had no items.';
   return items === 1 ? 'its 1 item was kept.' : `its ${items} items were kept.`;
 }
+
+/** A name from outside that has to stay as it is elsewhere (a record's key), fit for a sentence on one line. */
+export function plain(name: string): string {
+  const line = name.slice(0, 320).replace(/[\p{C}\p{Zl}\p{Zp}]/gu, '');
+  const characters = [...line];
+  return characters.length > 80 ? `${characters.slice(0, 79).join('')}…` : line;
+}

@@ -1,7 +1,7 @@
 import type { CallFailure, CallResult, HoldReason, RunView } from '../mcp/port.js';
 import type { AbortReason, Attempt, Decision, RunSpec } from './attempt.js';
 import { decide, decideFinished } from './outcome.js';
-import { count, duration } from './phrase.js';
+import { count, duration, plain } from './phrase.js';
 import { abortPatienceMs, lostAfterMs, nextAbortAt, nextPollAt, runEnd } from './schedule.js';
 
 /** What the server said of a run, as far as the attempt's state takes it over. */
@@ -144,6 +144,6 @@ function elsewhere(run: RunView): string[] {
   const datasets = run.otherDatasets
     .filter((dataset) => dataset.itemCount > 0)
     .map((dataset) => `dataset ${dataset.name} (${dataset.id}) with ${count(dataset.itemCount, 'item')}`);
-  const records = run.recordKeys.map((key) => `record ${key}`);
+  const records = run.recordKeys.slice(0, 8).map((key) => `record ${plain(key)}`);
   return [...datasets, ...records].slice(0, 8);
 }

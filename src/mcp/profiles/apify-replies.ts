@@ -226,10 +226,13 @@ export function runIdOfProgress(params: Record<string, unknown>): string | null 
   return isObject(meta) ? plausibleId(meta.runId) : null;
 }
 
+/** US dollars. More than this is no bill, and sums of it would stop being numbers. */
+const largestUsage = 1e9;
+
 function usageOf(result: ToolResult): number | null {
   const meta = isObject(result._meta) ? result._meta[actorRunMeta] : undefined;
   const usd = isObject(meta) ? meta.usageTotalUsd : undefined;
-  return typeof usd === 'number' && Number.isFinite(usd) && usd >= 0 ? usd : null;
+  return typeof usd === 'number' && usd >= 0 && usd <= largestUsage ? usd : null;
 }
 
 function countOf(value: unknown): number | null {

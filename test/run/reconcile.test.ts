@@ -1,0 +1,97 @@
+import { describe, expect, it } from 'vitest';
+import { afterSearch, sameInput } from '../../src/run/reconcile.js';
+import { attempt, t0 } from './attempts.js';
+
+const patience = { certainAfterMs: 300_000, unknownAfterMs: 900_000 };
+const lost = (over = {}) => attempt({ phase: 'starting', intentAt: t0, ambiguousSince: t0, ...over });
+const nothing = { found: null, covered: true } as const;
+const partly = { found: null, covered: false } as const;
+
+describe('afterSearch', () => {
+  it.each([0, 1_000, 300_000, 900_000, 9_000_000])('a run that is found after %i ms is adopted', (after) => {
+    for (const cancelledAt of [null, t0]) {
+      expect(afterSearch(lost({ cancelledAt }), { found: 'run9' }, true, t0 + after, patience)).toEqual({
+        do: 'adopt',
+        runId: 'run9',
+      });
+    }
+  });
+
+  it('certainly no run: only a list of the whole window, five minutes after the intent', () => {
+    expect(afterSearch(lost(), nothing, true, t0 + 299_999, patience)).toMatchObject({ do: 'wait' });
+    expect(afterSearch(lost(), nothing, true, t0 + 300_000, patience)).toEqual({ do: 'start_again' });
+    expect(afterSearch(lost(), partly, true, t0 + 300_000, patience)).toMatchObject({ do: 'wait' });
+    expect(afterSearch(lost(), null, true, t0 + 300_000, patience)).toMatchObject({ do: 'wait' });
+  });
+
+  it('a cancelled scrape is not started again', () => {
+    expect(afterSearch(lost({ cancelledAt: t0 }), nothing, true, t0 + 300_000, patience)).toMatchObject({
+      do: 'settle',
+      decision: { outcome: 'cancelled', message: 'Cancelled; the start under way had no effect.' },
+    });
+  });
+
+  const unknown = (why: string) =>
+    `The answer to the start call was lost, so a run may exist; nothing was started again. ${why} Look at the runs on the server before you retry.`;
+
+  it.each([
+    ['no search could be made', null],
+    ['the list never reached the intent', partly],
+  ])('in the end nothing is known: %s', (_name, search) => {
+    expect(afterSearch(lost(), search, true, t0 + 900_000, patience)).toMatchObject({
+      do: 'settle',
+      decision: { outcome: 'start_unknown', message: unknown('It could not be found out in 15m.') },
+    });
+  });
+
+  it('a server without a list of runs settles it at once', () => {
+    expect(afterSearch(lost(), null, false, t0, patience)).toMatchObject({
+      do: 'settle',
+      decision: {
+        outcome: 'start_unknown',
+        message: unknown('The server offers no list of runs to look it up in.'),
+      },
+    });
+  });
+
+  it.each([
+    [0, 2_000],
+    [10_000, 4_000],
+    [60_000, 30_000],
+    [299_500, 1_000],
+    [280_000, 20_000],
+    [400_000, 30_000],
+  ])('%i ms after the intent the next look is in %i ms', (since, wait) => {
+    const now = t0 + since;
+    expect(afterSearch(lost(), partly, true, now, patience)).toEqual({ do: 'wait', until: now + wait });
+  });
+});
+
+describe('sameInput', () => {
+  const asked = { q: ['plumbers'], city: 'Austin', max: 10, deep: { a: [1, { b: null }] } };
+  it.each<[string, unknown, unknown, boolean]>([
+    ['itself', asked, structuredClone(asked), true],
+    [
+      'with defaults filled in',
+      asked,
+      { ...asked, language: 'en', deep: { a: [1, { b: null, c: 1 }] } },
+      true,
+    ],
+    ['types coerced', asked, { ...asked, max: '10' }, true],
+    ['a list of one taken out', asked, { ...asked, q: 'plumbers' }, true],
+    ['a key missing', asked, { q: asked.q, city: 'Austin', max: 10 }, false],
+    ['another value', asked, { ...asked, city: 'Dallas' }, false],
+    ['another order', { q: ['a', 'b'] }, { q: ['b', 'a'] }, false],
+    ['a longer list', { q: ['a'] }, { q: ['a', 'b'] }, false],
+    ['a shorter list', { q: ['a', 'b'] }, { q: ['a'] }, false],
+    ['a list for a text', { q: 'a' }, { q: ['a'] }, false],
+    ['a mapping for a text', { q: 'a' }, { q: { a: 1 } }, false],
+    ['a text for a mapping', { q: { a: 1 } }, { q: '[object Object]' }, false],
+    ['a list for a mapping', { q: { 0: 'a' } }, { q: ['a'] }, false],
+    ['nothing', asked, null, false],
+    ['an inherited key', { toString: 'x' }, {}, false],
+    ['an empty input', {}, { anything: 1 }, true],
+  ])('%s: %j in %j → %s', (_name, ours, record, same) => {
+    expect(sameInput(ours, record)).toBe(same);
+  });
+});
