@@ -16,6 +16,8 @@ export class FetchingWorker extends Worker {
       return job;
     };
     this.on('active', () => ctx.liveness.beat(name));
+    // A worker whose hands are full asks for nothing, and its locks show that it and Redis are well.
+    this.on('locksRenewed', () => ctx.liveness.beat(name));
     this.on('stalled', (jobId) => {
       ctx.metrics.stalledJob(name);
       ctx.log.warn(

@@ -1,6 +1,6 @@
 import type { AttemptStore } from './attempt-store.js';
 import type { Keys } from './names.js';
-import { parseStageJobId, type Stage, stageQueue } from './names.js';
+import { parseStageJobId, publicQueue, type Stage, stageQueue } from './names.js';
 import { parseServer } from './public-data.js';
 import type { Queues } from './queues.js';
 import type { ScriptedRedis } from './scripts.js';
@@ -17,6 +17,8 @@ export type Cancelled = 'cancelling' | 'settled' | 'unknown';
 
 /** A mark on a scrape that nobody has heard of lives this long. */
 const unknownMarkMs = 60_000;
+/** A job that waits in the public queue is taken up some time, or removed by its producer. */
+const newMarkMs = 30 * 24 * 3_600_000;
 const rounds = 20;
 const roundMs = 100;
 
@@ -29,11 +31,21 @@ const roundMs = 100;
  */
 export async function cancelScrape(deps: CancelDeps, scrape: string): Promise<Cancelled> {
   const { redis, keys, queues } = deps;
-  const phase = await redis.trawlCancel(keys.attempt(scrape), keys.waiting(scrape), unknownMarkMs, scrape);
+  const id = scrape.slice(scrape.indexOf('.') + 1);
+  const phase = await redis.trawlCancel(
+    keys.attempt(scrape),
+    keys.waiting(scrape),
+    keys.job(publicQueue, scrape),
+    keys.job(publicQueue, id),
+    unknownMarkMs,
+    scrape,
+    newMarkMs,
+  );
   if (phase === '6') return 'settled';
-  if (phase === '') {
-    // Accepted by nobody yet: the mark is found when its job is taken.
-    if (!(await queues.publicExists(scrape))) return 'unknown';
+  if (phase === '') return 'unknown';
+  if (phase === 'new') {
+    // The mark is found when its job is taken; one that its producer delayed is taken now.
+    for (const jobId of [scrape, id]) await queues.promotePublic(jobId);
     return 'cancelling';
   }
   for (let round = 0; round < rounds; round += 1) {
@@ -68,6 +80,8 @@ export async function cancelBatch(
 ): Promise<number> {
   const { redis, keys } = deps;
   await redis.hset(keys.batch(batch), 'cx', now);
+  // A batch of which nothing was ever accepted has no lifetime yet.
+  if ((await redis.pttl(keys.batch(batch))) < 0) await redis.pexpire(keys.batch(batch), newMarkMs);
   const scrapes = new Set<string>();
   for (const server of deps.servers) {
     for (const stage of ['start', 'poll', 'pages'] as const) {

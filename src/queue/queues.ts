@@ -88,6 +88,14 @@ export class Queues {
     return (await this.connection.exists(this.keys.job(publicQueue, jobId))) === 1;
   }
 
+  /** A public job that its producer delayed falls due now; nothing happens when it is not delayed. */
+  async promotePublic(jobId: string): Promise<void> {
+    const job = await this.publicJob(jobId);
+    if (job === undefined || !(await job.isDelayed())) return;
+    // It may fall due by itself in between.
+    await job.promote().catch(() => {});
+  }
+
   async publicJob(jobId: string): Promise<Job | undefined> {
     return this.public.getJob(jobId);
   }

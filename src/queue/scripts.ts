@@ -109,13 +109,14 @@ return 1`,
   /**
    * Begins the next attempt. KEYS attempt, lock of the public job, batch. ARGV token, number of the attempt that ended,
    * usage so far ('' unknown), outcome counted in the batch ('' when it was not published). → 1 | 0 lock | -1 elsewhere
-   * An operator's retry is remembered by its time: a cancel of the whole batch from before does not cover it.
+   * An operator's retry is remembered by its time: a cancel of the whole batch from before does not cover it. A cancel that
+   * came while this attempt ended covers the next one.
    */
   trawlNextAttempt: {
     keys: 3,
     lua: `${now}
 if redis.call('GET', KEYS[2]) ~= ARGV[1] then return 0 end
-local cur = redis.call('HMGET', KEYS[1], 'n', 'ph', 'at', 'dg', 'job')
+local cur = redis.call('HMGET', KEYS[1], 'n', 'ph', 'at', 'dg', 'job', 'cx')
 if cur[1] ~= ARGV[2] then return -1 end
 local phase = tonumber(cur[2])
 if phase < 5 then return -1 end
@@ -123,6 +124,7 @@ redis.call('DEL', KEYS[1])
 redis.call('HSET', KEYS[1], 'n', tonumber(cur[1]) + 1, 'ph', '0', 'at', cur[3], 'dg', cur[4] or '')
 if cur[5] then redis.call('HSET', KEYS[1], 'job', cur[5]) end
 if ARGV[3] ~= '' then redis.call('HSET', KEYS[1], 'ub', ARGV[3]) end
+if phase == 5 and cur[6] then redis.call('HSET', KEYS[1], 'cx', cur[6]) end
 if phase == 6 then redis.call('HSET', KEYS[1], 'bt', now) end
 if phase == 6 and ARGV[4] ~= '' then
   redis.call('HINCRBY', KEYS[3], 'settled', -1)
@@ -168,19 +170,24 @@ end
 return 1`,
   },
   /**
-   * KEYS attempt, bucket. ARGV lifetime of a mark on a scrape that is not known yet, scrape. → phase ('' unknown)
+   * Marks a scrape as cancelled. KEYS attempt, bucket, public job under the scrape's key, under its id alone. ARGV lifetime
+   * of a mark that nobody may ever take up, scrape, lifetime of a mark on a job that no worker has looked at. → phase |
+   * 'new' such a job | '' unknown
    */
   trawlCancel: {
-    keys: 2,
+    keys: 4,
     lua: `${now}
 local phase = redis.call('HGET', KEYS[1], 'ph')
 if phase == '6' then return phase end
 redis.call('HSETNX', KEYS[1], 'cx', now)
-if not phase then
-  if redis.call('HEXISTS', KEYS[2], ARGV[2]) == 1 then return '0' end
-  redis.call('PEXPIRE', KEYS[1], ARGV[1])
+if phase then return phase end
+if redis.call('HEXISTS', KEYS[2], ARGV[2]) == 1 then return '0' end
+if redis.call('EXISTS', KEYS[3], KEYS[4]) > 0 then
+  redis.call('PEXPIRE', KEYS[1], ARGV[3])
+  return 'new'
 end
-return phase or ''`,
+redis.call('PEXPIRE', KEYS[1], ARGV[1])
+return ''`,
   },
   /**
    * Reserves up to `want` run slots for 5 s, before jobs are taken. KEYS slots, server state. ARGV limit, want, lifetime,

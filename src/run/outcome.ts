@@ -95,6 +95,9 @@ export function decideFinished(
 
 /** The message of a cancel, whichever stage it took hold in. */
 export function cancelledMessage(attempt: Attempt): string {
+  if (attempt.runId === null && attempt.n > 1) {
+    return `Cancelled before attempt ${attempt.n} was started; what attempt ${attempt.n - 1} had spent stays spent.`;
+  }
   if (attempt.runId === null) return 'Cancelled before a run was started; nothing was spent.';
   const spent = attempt.usageUsd === null ? '' : ` ${usd(attempt.usageUsd)} had been spent.`;
   return `Cancelled: the run is ${attempt.status ?? 'ended'}; ${count(attempt.items, 'item')} had been written and stay.${spent}`;

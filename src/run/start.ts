@@ -1,6 +1,6 @@
 import type { CallFailure, HoldReason, RunView, StartResult } from '../mcp/port.js';
 import type { Attempt, Decision } from './attempt.js';
-import { decide } from './outcome.js';
+import { cancelledMessage, decide } from './outcome.js';
 import { duration } from './phrase.js';
 
 /** What to do with a start job before anything is called. */
@@ -29,10 +29,7 @@ export function beforeStart(attempt: Attempt, now: number, expiresInMs: number |
   // An intent without an answer: the worker that made the call is gone, and a run may exist.
   if (attempt.intentAt !== null) return { do: 'reconcile' };
   if (attempt.cancelledAt !== null) {
-    return {
-      do: 'settle',
-      decision: decide('cancelled', 'Cancelled before a run was started; nothing was spent.', now),
-    };
+    return { do: 'settle', decision: decide('cancelled', cancelledMessage(attempt), now) };
   }
   const waited = now - attempt.submittedAt;
   if (expiresInMs !== null && attempt.n === 1 && waited >= expiresInMs) {
