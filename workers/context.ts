@@ -15,6 +15,13 @@ import type { RecentStarts } from './recent-starts.js';
 import type { RefusalStreaks } from './refusal-streaks.js';
 import type { Timing } from './timing.js';
 
+export interface ServerParts {
+  readonly port: ScrapeServer;
+  readonly slots: Slots;
+  /** Two configured servers at one address see the same runs: claims are made per address, not per name. */
+  readonly account: string;
+}
+
 /** What every worker of a process shares. */
 export interface WorkerContext {
   readonly config: Config;
@@ -33,7 +40,7 @@ export interface WorkerContext {
   readonly timing: Timing;
   /** Unique to the process. */
   readonly owner: string;
-  server(name: string): { readonly port: ScrapeServer; readonly slots: Slots };
+  server(name: string): ServerParts;
   /** Cancels one scrape, from inside the fleet. */
   cancel(scrape: string): Promise<void>;
   /** Fires when calls in flight, starts aside, have to end because the process stops. */

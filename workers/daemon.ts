@@ -18,11 +18,12 @@ import { Queues } from '../src/queue/queues.js';
 import { withScripts } from '../src/queue/scripts.js';
 import { Slots } from '../src/queue/slots.js';
 import { createRedis } from '../src/redis/connection.js';
+import { shortHash } from '../src/scrape/canonical.js';
 import type { Sink } from '../src/sinks/contract.js';
 import { version } from '../src/version.js';
 import { createAbortWorker } from './abort.js';
 import { Brake } from './brake.js';
-import type { WorkerContext } from './context.js';
+import type { ServerParts, WorkerContext } from './context.js';
 import { Intake } from './intake.js';
 import { Liveness } from './liveness.js';
 import { createPagesWorker } from './pages.js';
@@ -60,7 +61,7 @@ const closingMs = 3_000;
 export class Daemon {
   readonly ctx: WorkerContext;
   private readonly connections: Redis[] = [];
-  private readonly servers = new Map<string, { port: ScrapeServer; slots: Slots }>();
+  private readonly servers = new Map<string, ServerParts>();
   private readonly limiters: { close(): void }[] = [];
   private readonly startWorkers: Worker[] = [];
   private readonly otherWorkers: Worker[] = [];
@@ -113,9 +114,11 @@ export class Daemon {
       now,
     };
     for (const name of names) {
-      const { limits } = config.servers[name] as Config['servers'][string];
+      const { limits, url } = config.servers[name] as Config['servers'][string];
       const slots = new Slots(redis, keys, name, limits, owner, logError, timing);
-      this.servers.set(name, { port: options.port?.(name) ?? this.openPort(name), slots });
+      const port = options.port?.(name) ?? this.openPort(name);
+      const account = shortHash(new URL(url).origin);
+      this.servers.set(name, { port, slots, account });
     }
     this.wakeups = new Wakeups(this.connect('subscriber'), keys.wakeChannel);
     this.sweep = new Sweep(this.ctx, log);
@@ -171,12 +174,12 @@ export class Daemon {
   private async stopAll(graceMs: number): Promise<void> {
     const { ctx } = this;
     ctx.log.info({ event: 'daemon.stopping', graceMs }, 'stopping: no new jobs; calls in flight may end');
-    await Promise.allSettled([this.intake?.stop(), this.sweep.stop()]);
     const cut = setTimeout(() => this.stopper.abort(), graceMs / 2);
+    const chores = Promise.allSettled([this.intake?.stop(), this.sweep.stop()]);
     const starts = Promise.allSettled(this.startWorkers.map((worker) => worker.close()));
     this.wakeups.wakeAll();
     const others = Promise.allSettled(this.otherWorkers.map((worker) => worker.close()));
-    const othersLeft = await timedOut(others, graceMs);
+    const othersLeft = await timedOut(Promise.all([others, chores]), graceMs);
     const startsLeft = await timedOut(starts, ctx.config.start.timeoutMs + closingMs);
     clearTimeout(cut);
     if (othersLeft || startsLeft) {

@@ -1,7 +1,7 @@
 import type { RunListing } from '../src/mcp/port.js';
 import { type Attempt, phaseRank } from '../src/run/attempt.js';
 import { decide } from '../src/run/outcome.js';
-import { sameInput } from '../src/run/reconcile.js';
+import { equalInput, sameInput } from '../src/run/reconcile.js';
 import { splitJobKey } from '../src/scrape/identity.js';
 import type { WorkerContext } from './context.js';
 import { readStartJob } from './hand-on.js';
@@ -80,66 +80,96 @@ const windowMs = 10 * 60_000;
 const clockSlackMs = 120_000;
 const listsAtMost = 50;
 
-/** Runs looked at and found to be claimed or somebody else's; the list shows them again and again. */
-const examined = new Map<string, number>();
+type ListedRun = RunListing['runs'][number];
+
+/** What one process has seen of runs: those it need not look at again, and when it first saw one without an owner. */
+class Sightings {
+  readonly examined = new Map<string, number>();
+  readonly first = new Map<string, number>();
+
+  forgetOld(now: number): void {
+    for (const seen of [this.examined, this.first]) {
+      for (const [key, at] of seen) if (now - at > 2 * windowMs) seen.delete(key);
+    }
+  }
+}
+
+const sightings = new WeakMap<WorkerContext, Sightings>();
 
 /**
  * Runs under way that no scrape owns though one of ours asked for just that: the second of two runs the server made of one
- * call (design B4), or one whose attempt had to give up. They are aborted. Runs that others make with the same account are
- * left alone: only a run whose INPUT is that of a scrape started about then is ours.
+ * call (design B4), or one whose attempt had to give up. They are aborted. Others may use the same account: a run is ours
+ * only when it is of the same Actor, began about when a scrape of ours was started, and has the very INPUT of that scrape.
  */
 export async function reapRuns(ctx: WorkerContext): Promise<void> {
+  const seen = sightings.get(ctx) ?? new Sightings();
+  sightings.set(ctx, seen);
+  seen.forgetOld(ctx.now());
   for (const server of Object.keys(ctx.config.servers)) {
     if ((await ctx.redis.exists(ctx.keys.recent(server))) === 0) continue;
     const { port } = ctx.server(server);
     const described = await port.describe({ signal: ctx.stopping });
     if (!described.ok || !described.value.canList) continue;
-    forgetOld(ctx.now());
     for (let page = 0; page < listsAtMost; page += 1) {
       const listed = await port.listRuns({ offset: page * 10, limit: 10 }, ctx.stopping);
       if (!listed.ok) break;
-      for (const run of listed.value.runs) await examine(ctx, server, run);
+      for (const run of listed.value.runs) await examine(ctx, seen, server, run);
       const oldest = listed.value.runs.at(-1)?.startedAtMs ?? 0;
       if (listed.value.runs.length < 10 || oldest < ctx.now() - windowMs) break;
     }
   }
 }
 
-async function examine(ctx: WorkerContext, server: string, run: RunListing['runs'][number]): Promise<void> {
+async function examine(ctx: WorkerContext, seen: Sightings, server: string, run: ListedRun): Promise<void> {
   if (run.status !== 'READY' && run.status !== 'RUNNING') return;
-  if (examined.has(`${server} ${run.runId}`) || run.storeId === null || run.startedAtMs === null) return;
-  if ((await ctx.redis.exists(ctx.keys.claim(server, run.runId))) === 1) {
-    examined.set(`${server} ${run.runId}`, ctx.now());
+  const { account } = ctx.server(server);
+  const key = `${account} ${run.runId}`;
+  if (seen.examined.has(key) || run.storeId === null || run.startedAtMs === null) return;
+  if ((await ctx.redis.exists(ctx.keys.claim(account, run.runId))) === 1) {
+    seen.examined.set(key, ctx.now());
     return;
   }
-  const first = firstSeen.get(run.runId) ?? ctx.now();
-  firstSeen.set(run.runId, first);
+  const first = seen.first.get(key) ?? ctx.now();
+  seen.first.set(key, first);
   if (ctx.now() - first < settledInMs) return;
-  const record = await ctx.server(server).port.readRecord(run.storeId, 'INPUT', ctx.stopping);
-  if (!record.ok || record.value.kind !== 'json') return;
-  const input = parse(record.value.body);
-  const around = [run.startedAtMs - clockSlackMs, run.startedAtMs + clockSlackMs] as const;
-  let ours = false;
-  for (const scrape of await ctx.recent.between(server, ...around)) {
-    const { attempt } = await ctx.store.load(scrape);
-    if (attempt === null) continue;
-    const { scrape: asked } = await readStartJob(ctx, attempt);
-    if (asked === null || !sameInput(asked.input, input)) continue;
-    // It may be the run this attempt looks for: reconciliation decides, not the reaper.
-    if (attempt.phase === 'starting' && attempt.intentAt !== null) return;
-    ours = true;
-  }
-  examined.set(`${server} ${run.runId}`, ctx.now());
-  if (!ours) return;
+  const verdict = await isOurs(ctx, server, run, run.storeId, run.startedAtMs);
+  if (verdict === 'unknown') return;
+  seen.examined.set(key, ctx.now());
+  if (verdict === 'no') return;
   ctx.log.warn({ event: 'orphan.found', runId: run.runId, server }, 'a run without an owner is aborted');
   ctx.metrics.orphanRun(server, 'found');
   await ctx.queues.addOrphan(server, run.runId);
 }
 
-const firstSeen = new Map<string, number>();
-
-function forgetOld(now: number): void {
-  for (const seen of [examined, firstSeen]) {
-    for (const [key, at] of seen) if (now - at > 2 * windowMs) seen.delete(key);
+/** `unknown`: something could not be read, or an attempt still looks for this run; asked again next time. */
+async function isOurs(
+  ctx: WorkerContext,
+  server: string,
+  run: ListedRun,
+  storeId: string,
+  startedAt: number,
+): Promise<'yes' | 'no' | 'unknown'> {
+  const { port } = ctx.server(server);
+  const input = await readInput(ctx, server, storeId);
+  const looked = await port.poll(run.runId, { waitSecs: 0, signal: ctx.stopping });
+  if (input === undefined || !looked.ok || looked.value.actor === undefined) return 'unknown';
+  let verdict: 'yes' | 'no' = 'no';
+  const about = await ctx.recent.between(server, startedAt - clockSlackMs, startedAt + clockSlackMs);
+  for (const scrape of about) {
+    const { attempt } = await ctx.store.load(scrape);
+    if (attempt === null) continue;
+    const { scrape: asked } = await readStartJob(ctx, attempt);
+    if (asked === null || asked.tool !== looked.value.actor || !sameInput(asked.input, input)) continue;
+    // It may be the run this attempt looks for: reconciliation decides, not the reaper.
+    if (attempt.phase === 'starting' && attempt.intentAt !== null) return 'unknown';
+    const own = attempt.storeId === null ? asked.input : await readInput(ctx, server, attempt.storeId);
+    if (own === undefined) return 'unknown';
+    if (equalInput(own, input)) verdict = 'yes';
   }
+  return verdict;
+}
+
+async function readInput(ctx: WorkerContext, server: string, storeId: string): Promise<unknown> {
+  const record = await ctx.server(server).port.readRecord(storeId, 'INPUT', ctx.stopping);
+  return record.ok && record.value.kind === 'json' ? parse(record.value.body) : undefined;
 }

@@ -1,5 +1,6 @@
 import type { AttemptPatch } from '../src/queue/attempt-store.js';
 import { afterSearch, type Search, sameInput } from '../src/run/reconcile.js';
+import type { Scrape } from '../src/scrape/types.js';
 import type { WorkerContext } from './context.js';
 import { handOn, readStartJob } from './hand-on.js';
 import { heldOnTheWay } from './refusals.js';
@@ -31,14 +32,13 @@ export async function search(ctx: WorkerContext, step: Step): Promise<Next> {
   const read = await readStartJob(ctx, attempt);
   const described = await port.describe({ signal: ctx.stopping });
   const canList = !described.ok || described.value.canList;
-  const found =
-    described.ok && canList && read.scrape !== null ? await lookUp(ctx, step, read.scrape.input) : null;
+  const found = described.ok && canList && read.scrape !== null ? await lookUp(ctx, step, read.scrape) : null;
   const after = afterSearch(attempt, found, canList, ctx.now(), ctx.timing);
   switch (after.do) {
     case 'adopt': {
       const saved = await ctx.store.saveRun(
         attempt,
-        server,
+        ctx.server(server).account,
         attempt.intentAt,
         after.runId,
         { repliedAt: ctx.now() },
@@ -77,13 +77,12 @@ export async function search(ctx: WorkerContext, step: Step): Promise<Next> {
   }
 }
 
-/** Walks the newest runs back to the intent; a run nobody has claimed and whose INPUT is ours is the one. */
-async function lookUp(
-  ctx: WorkerContext,
-  step: Step,
-  input: Readonly<Record<string, unknown>>,
-): Promise<Search | null> {
-  const { port } = ctx.server(step.server);
+/**
+ * Walks the newest runs back to the intent; a run of our Actor that nobody has claimed and whose INPUT is ours is the one.
+ * Where the server does not say the Actor the run is taken too: not taking it could pay twice.
+ */
+async function lookUp(ctx: WorkerContext, step: Step, scrape: Scrape): Promise<Search | null> {
+  const { port, account } = ctx.server(step.server);
   const windowStart = (step.attempt.intentAt ?? ctx.now()) - clockSlackMs;
   for (let page = 0; page < listsAtMost; page += 1) {
     const listed = await port.listRuns({ offset: page * perList, limit: perList }, ctx.stopping);
@@ -96,15 +95,17 @@ async function lookUp(
     }
     for (const run of listed.value.runs) {
       if (run.startedAtMs !== null && run.startedAtMs < windowStart) return { found: null, covered: true };
-      if (run.storeId === null || (await ctx.redis.exists(ctx.keys.claim(step.server, run.runId))) === 1)
-        continue;
+      if (run.storeId === null) continue;
+      if ((await ctx.redis.exists(ctx.keys.claim(account, run.runId))) === 1) continue;
       const record = await port.readRecord(run.storeId, 'INPUT', ctx.stopping);
       if (!record.ok) {
         if (record.failure.notFound) continue;
         return null;
       }
-      if (record.value.kind === 'json' && sameInput(input, parse(record.value.body)))
-        return { found: run.runId };
+      if (record.value.kind !== 'json' || !sameInput(scrape.input, parse(record.value.body))) continue;
+      const seen = await port.poll(run.runId, { waitSecs: 0, signal: ctx.stopping });
+      if (!seen.ok) return null;
+      if ((seen.value.actor ?? scrape.tool) === scrape.tool) return { found: run.runId };
     }
     if (listed.value.runs.length < perList) return { found: null, covered: true };
   }

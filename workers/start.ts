@@ -7,7 +7,7 @@ import type { Hold } from '../src/queue/holds.js';
 import { stageQueue } from '../src/queue/names.js';
 import { eventBound } from '../src/queue/publish.js';
 import type { Attempt, RunSpec } from '../src/run/attempt.js';
-import { decide } from '../src/run/outcome.js';
+import { cancelledMessage, decide } from '../src/run/outcome.js';
 import { afterStart, beforeStart } from '../src/run/start.js';
 import { digestOf } from '../src/scrape/identity.js';
 import type { Scrape } from '../src/scrape/types.js';
@@ -153,7 +153,18 @@ async function startRun(
     },
   );
   if (written === 'stale') return without(complete);
-  await ctx.recent.add(server.name, step.attempt.scrape, intentAt);
+  const key = step.attempt.scrape;
+  const [{ attempt: marked }] = await Promise.all([
+    ctx.store.load(key),
+    ctx.recent.add(server.name, key, intentAt),
+  ]);
+  // The last look before money is spent: a cancel from here on finds the intent, and the run is aborted.
+  if (marked !== null && marked.cancelledAt !== null) {
+    const none = { intentAt: null, startedAt: null, deadlineAt: null };
+    await ctx.store.advance(step.attempt, step.lock, { lowest: 'starting', highest: 'starting' }, null, none);
+    const decision = decide('cancelled', cancelledMessage(step.attempt), ctx.now());
+    return without(await settle(ctx, step, decision));
+  }
   const attempt = { ...step.attempt, intentAt };
   const result = await port.start({
     tool: scrape.tool,
@@ -292,7 +303,14 @@ async function saveRun(
           usageUsd: run.usageUsd,
         };
   const claimMs = ctx.config.keep.settledMs;
-  return ctx.store.saveRun(attempt, server.name, attempt.intentAt, runId, details, claimMs);
+  return ctx.store.saveRun(
+    attempt,
+    ctx.server(server.name).account,
+    attempt.intentAt,
+    runId,
+    details,
+    claimMs,
+  );
 }
 
 function runSpec(scrape: Scrape): RunSpec {

@@ -116,6 +116,8 @@ export type FinalStatus = (typeof finalStatuses)[number];
 /** A run as the server last described it. */
 export interface RunView {
   readonly runId: string;
+  /** The Actor as `user/name`; absent when the answer did not say. */
+  readonly actor?: string;
   /** As sent (READY, RUNNING, …); `UNKNOWN` when it could not be read. */
   readonly status: string;
   readonly final: boolean;

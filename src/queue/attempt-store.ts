@@ -241,7 +241,7 @@ export class AttemptStore {
   /** Saves the run of a start, whoever holds the lock by now: it was paid for. */
   async saveRun(
     attempt: Pick<Attempt, 'scrape' | 'n'>,
-    server: string,
+    account: string,
     intentAt: number | null,
     runId: string,
     patch: AttemptPatch,
@@ -249,7 +249,7 @@ export class AttemptStore {
   ): Promise<SavedRun> {
     const result = await this.redis.trawlSaveRun(
       this.keys.attempt(attempt.scrape),
-      this.keys.claim(server, runId),
+      this.keys.claim(account, runId),
       attempt.n,
       intentAt ?? '',
       runId,

@@ -124,8 +124,8 @@ export class Keys {
     return `${this.prefix}:leader`;
   }
 
-  /** Claim of a run by one scrape, so that two never adopt the same. */
-  claim(server: string, runId: string): string {
-    return `${this.prefix}:claim:${server}:${runId}`;
+  /** Claim of a run by one scrape, so that two never adopt the same, whichever configured server it came through. */
+  claim(account: string, runId: string): string {
+    return `${this.prefix}:claim:${account}:${runId}`;
   }
 }

@@ -31,9 +31,11 @@ export function afterSearch(
 ): AfterSearch {
   const since = now - (attempt.intentAt ?? now);
   if (search !== null && search.found !== null) return { do: 'adopt', runId: search.found };
+  // Nothing could be read: the server is held or away, and that time does not count against the scrape.
+  if (canList && search === null) return { do: 'wait', until: now + 10_000 };
   if (!canList)
     return { do: 'settle', decision: unknown('The server offers no list of runs to look it up in.', now) };
-  if (search?.covered === true && since >= patience.certainAfterMs) {
+  if (search?.covered && since >= patience.certainAfterMs) {
     if (attempt.cancelledAt === null) return { do: 'start_again' };
     return {
       do: 'settle',
@@ -54,6 +56,11 @@ export function afterSearch(
 function unknown(why: string, now: number): Decision {
   const message = `The answer to the start call was lost, so a run may exist; nothing was started again. ${why} Look at the runs on the server before you retry.`;
   return decide('start_unknown', message, now);
+}
+
+/** Whether two INPUT records are the same, as those of two runs of one call are. */
+export function equalInput(a: unknown, b: unknown): boolean {
+  return sameInput(a, b) && sameInput(b, a);
 }
 
 /**

@@ -1,3 +1,4 @@
+import { canonicalTool } from '../../scrape/tool-name.js';
 import { cleanMessage } from '../message.js';
 import {
   finalStatuses,
@@ -90,8 +91,10 @@ function runFromObject(
   const stores = isObject(storages.keyValueStores) ? storages.keyValueStores : {};
   const dataset = isObject(datasets.default) ? datasets.default : {};
   const store = isObject(stores.default) ? stores.default : {};
+  const actor = typeof data.actorName === 'string' ? canonicalTool(data.actorName) : null;
   return {
     runId,
+    ...(actor === null ? {} : { actor }),
     status,
     final: isFinal(status),
     statusMessage: cleanMessage(data.statusMessage, secrets) || null,
