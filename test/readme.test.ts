@@ -6,6 +6,7 @@ import { createProgram } from '../src/cli/main.js';
 import { knownKeys } from '../src/config/schema.js';
 import { loadConfig } from '../src/config.js';
 import { errorCodes } from '../src/errors.js';
+import { createMetrics } from '../src/metrics/index.js';
 import { jobKeys } from '../src/scrape/job-schema.js';
 import { parseJob } from '../src/scrape/parse.js';
 import { readJobs } from '../src/scrape/read-jobs.js';
@@ -131,6 +132,14 @@ describe.each([
     );
     expect([...local, ...named].filter((path) => !existsSync(join(root, path)))).toEqual([]);
   });
+});
+
+test('metrics that the README names are served', async () => {
+  const servers = { apify: { tools: ['user/name'] } };
+  const served = await createMetrics({ version: '0', servers, process: false }).text();
+  const named = [...readme.matchAll(/`(trawl_\w+)/g)].map((match) => match[1] ?? '');
+  expect(named.length).toBeGreaterThan(3);
+  expect(named.filter((name) => !served.includes(`# TYPE ${name} `))).toEqual([]);
 });
 
 test('the job file of the demo is valid, and expects outcomes that exist', async () => {
