@@ -74,8 +74,6 @@ export async function reapWaiting(ctx: WorkerContext): Promise<void> {
   }
 }
 
-/** A run younger than this may still be on its way into its attempt's hash. */
-const settledInMs = 10_000;
 const windowMs = 10 * 60_000;
 const clockSlackMs = 120_000;
 const listsAtMost = 50;
@@ -131,7 +129,7 @@ async function examine(ctx: WorkerContext, seen: Sightings, server: string, run:
   }
   const first = seen.first.get(key) ?? ctx.now();
   seen.first.set(key, first);
-  if (ctx.now() - first < settledInMs) return;
+  if (ctx.now() - first < ctx.timing.orphanAfterMs) return;
   const verdict = await isOurs(ctx, server, run, run.storeId, run.startedAtMs);
   if (verdict === 'unknown') return;
   seen.examined.set(key, ctx.now());

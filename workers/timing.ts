@@ -11,6 +11,8 @@ export interface Timing {
   readonly unknownAfterMs: number;
   /** An unrecognised refusal waits this long for company before it rejects its scrape (design B5). */
   readonly refusalPatienceMs: number;
+  /** A run without an owner is left alone until it has been seen for this long: its answer may be on its way. */
+  readonly orphanAfterMs: number;
   readonly sweepEveryMs: number;
   readonly probeEveryMs: number;
   readonly reapEveryMs: number;
@@ -27,6 +29,7 @@ export const defaultTiming: Timing = {
   certainAfterMs: 300_000,
   unknownAfterMs: 900_000,
   refusalPatienceMs: 30_000,
+  orphanAfterMs: 10_000,
   sweepEveryMs: 5_000,
   probeEveryMs: 15_000,
   reapEveryMs: 15_000,

@@ -1,11 +1,18 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { Bench, yellowPages } from './harness.js';
+import { RawClient } from '../simulator/client.js';
+import { Bench, maps, yellowPages } from './harness.js';
 
 let bench: Bench;
 beforeAll(async () => {
   bench = await Bench.open({ config: { start: { timeout: '3s' } } });
   await bench.daemon({
-    timing: { certainAfterMs: 4_000, unknownAfterMs: 20_000, reapEveryMs: 1_000, sweepEveryMs: 500 },
+    timing: {
+      orphanAfterMs: 3_000,
+      certainAfterMs: 4_000,
+      unknownAfterMs: 20_000,
+      reapEveryMs: 1_000,
+      sweepEveryMs: 500,
+    },
   });
 });
 afterAll(() => bench.close());
@@ -26,7 +33,6 @@ beforeAll(async () => {
   const unheard = { faults: [{ op: 'start', kind: 'reset_before' }] };
   await bench.add('no-effect', { input: input('no-effect', unheard) });
   for (const id of twins) await bench.add(id, { input: input('twins', { fault: 'drop_after' }) });
-  await bench.add('double', { input: input('double', { runSecs: 45, fault: 'double_run' }), deadline: 60 });
 });
 
 describe('a start whose answer was lost', () => {
@@ -50,12 +56,31 @@ describe('a start whose answer was lost', () => {
     expect(startsOf('twins')).toBe(3);
   });
 
-  it('finds and aborts the second run of one call', { timeout: 60_000 }, async () => {
+  it('aborts the second run of one call, and no run that others make with the account', {
+    timeout: 60_000,
+  }, async () => {
+    await bench.add('double', { input: input('double', { runSecs: 45, fault: 'double_run' }), deadline: 60 });
     await expect.poll(() => runsOf('double').length, { timeout: 20_000 }).toBe(2);
+    const stranger = await RawClient.connect(bench.sim.url, { tools: `${yellowPages},${maps},call-actor` });
+    const asked = input('double', { runSecs: 45 });
+    // Another Actor with our input, and our Actor with an input of its own.
+    await stranger.call('call-actor', {
+      actor: maps,
+      input: { ...asked, searchStringsArray: ['x'] },
+      waitSecs: 0,
+    });
+    await stranger.call('call-actor', { actor: yellowPages, input: { ...asked, maxItems: 7 }, waitSecs: 0 });
+    const running = () =>
+      bench.sim.runs().filter((run) => run.status === 'RUNNING' || run.status === 'READY').length;
+    expect(running()).toBe(4);
     const aborted = () => runsOf('double').filter((status) => status === 'ABORTED').length;
     await expect.poll(aborted, { timeout: 30_000 }).toBe(1);
+    // The orphan was the youngest of the suspects; whoever else was to be aborted would be by the next turn.
+    await expect.poll(() => bench.logged.filter(({ event }) => event === 'orphan.aborted').length).toBe(1);
+    expect(running()).toBe(3);
     await bench.daemons[0]?.ctx.cancel('default.double');
     await expect.poll(aborted, { timeout: 10_000 }).toBe(2);
+    expect(running()).toBe(2);
   });
 });
 
