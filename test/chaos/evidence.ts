@@ -109,7 +109,7 @@ async function readOwners(redis: Redis, keys: Keys): Promise<Map<string, string>
   return owners;
 }
 
-async function readSettled(redis: Redis, keys: Keys): Promise<Map<string, number>> {
+export async function readSettled(redis: Redis, keys: Keys): Promise<Map<string, number>> {
   const settled = new Map<string, number>();
   for (const [, fields] of await redis.xrange(keys.events, '-', '+')) {
     const event = Object.fromEntries(
@@ -122,7 +122,11 @@ async function readSettled(redis: Redis, keys: Keys): Promise<Map<string, number
   return settled;
 }
 
-async function readJobs(redis: Redis, keys: Keys, ids: readonly string[]): Promise<Map<string, PublicJob>> {
+export async function readJobs(
+  redis: Redis,
+  keys: Keys,
+  ids: readonly string[],
+): Promise<Map<string, PublicJob>> {
   const jobs = new Map<string, PublicJob>();
   for (const id of ids) {
     const hash = await redis.hgetall(keys.job('scrape', id));
@@ -137,7 +141,7 @@ async function readJobs(redis: Redis, keys: Keys, ids: readonly string[]): Promi
   return jobs;
 }
 
-async function readLeftovers(redis: Redis, keys: Keys): Promise<string[]> {
+export async function readLeftovers(redis: Redis, keys: Keys): Promise<string[]> {
   const left: string[] = [];
   for (const stage of stages) {
     const queue = keys.queue(stageQueue(stage, server));
@@ -158,7 +162,7 @@ async function readLeftovers(redis: Redis, keys: Keys): Promise<string[]> {
   return left;
 }
 
-async function readScrape(dir: string): Promise<OnDisk> {
+export async function readScrape(dir: string): Promise<OnDisk> {
   const names: string[] = await readdir(dir).catch(() => []);
   const archived: Item[][] = [];
   const attempts: string[] = await readdir(join(dir, '.attempts')).catch(() => []);
