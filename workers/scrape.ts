@@ -16,7 +16,7 @@ import {
 } from '../src/run/outcome.js';
 import { retryDelay } from '../src/run/schedule.js';
 import { cleanText } from '../src/scrape/clean-text.js';
-import { defaultBatch, jobKey, safeId } from '../src/scrape/identity.js';
+import { defaultBatch, jobKey, safeId, splitJobKey } from '../src/scrape/identity.js';
 import type { OutcomeDocument, Scrape } from '../src/scrape/types.js';
 import { SinkHeldError } from '../src/sinks/contract.js';
 import type { WorkerContext } from './context.js';
@@ -25,8 +25,10 @@ import { factsOf, type PublicJob, readPublicJob, type ScrapeFacts } from './publ
 import { publish } from './publish.js';
 import { workerOptions } from './stage.js';
 
-/** Crashes, or resumptions without a decision, after which a public job is settled as `errored`. */
+/** Crashes of its workers after which a public job is settled as `errored`. */
 const crashesAllowed = 3;
+/** Faults of ours at one public job after which it is settled as `errored`. */
+const faultsAllowed = 12;
 
 /**
  * Takes a public job twice: first to accept it, add its start job and park; then, its last child done, to publish the
@@ -44,6 +46,12 @@ export function createScrapeWorker(ctx: WorkerContext): Worker {
 async function handle(ctx: WorkerContext, job: Job, token: string): Promise<OutcomeDocument> {
   keepForRetention(ctx, job);
   try {
+    const crashes = job.stalledCounter ?? 0;
+    if (crashes > crashesAllowed) {
+      const message = `This scrape crashed its workers ${crashes} times; look for the crash in the logs before you retry it.`;
+      const ended = await endPoison(ctx, job, message);
+      if (ended !== null) return ended;
+    }
     return await take(ctx, job, token);
   } catch (error) {
     if (error instanceof SinkHeldError) {
@@ -60,8 +68,39 @@ async function handle(ctx: WorkerContext, job: Job, token: string): Promise<Outc
       { event: 'step.fault', queue: publicQueue, err: error },
       'a step failed by a fault of ours',
     );
-    return later(ctx, job, token, Math.min(60_000, 1_000 * 2 ** Math.min(6, job.attemptsStarted)));
+    return afterFault(ctx, job, token, error);
   }
+}
+
+/** Counted on the job itself: what cannot be read has no attempt to count on. */
+async function afterFault(
+  ctx: WorkerContext,
+  job: Job,
+  token: string,
+  error: unknown,
+): Promise<OutcomeDocument> {
+  const faults = await ctx.redis.hincrby(ctx.keys.job(publicQueue, job.id as string), 'faults', 1);
+  if (faults > faultsAllowed) {
+    const reason = error instanceof Error ? error.message.slice(0, 200) : 'unknown';
+    const ended = await endPoison(ctx, job, `Trawl failed ${faults} times at this job: ${reason}`);
+    if (ended !== null) return ended;
+  }
+  return later(ctx, job, token, Math.min(60_000, 1_000 * 2 ** Math.min(6, faults - 1)));
+}
+
+/** Ends a job that nothing can be done with, without a look into it; null when its run, or its end, is under way. */
+async function endPoison(ctx: WorkerContext, job: Job, message: string): Promise<OutcomeDocument | null> {
+  const named = splitJobKey(job.id as string);
+  if (named === null) return turnAway(ctx, job, unnamed(job), message, 'errored');
+  const { attempt } = await ctx.store.load(job.id as string);
+  if (attempt !== null && (attempt.phase !== 'queued' || attempt.jobId !== job.id)) return null;
+  const servers = Object.keys(ctx.config.servers);
+  const server = servers.length === 1 ? (servers[0] ?? '') : '';
+  const facts = { ...named, server, tool: '', meta: null, onEmpty: 'warn', retries: 0 } as const;
+  if (attempt !== null) {
+    for (const name of servers) await ctx.queues.removeStage('start', name, attempt.scrape, attempt.n);
+  }
+  return refuseAs(ctx, job, facts, attempt, 'errored', message);
 }
 
 async function take(ctx: WorkerContext, job: Job, token: string): Promise<OutcomeDocument> {
@@ -182,10 +221,6 @@ async function conclude(held: Held, attempt: Attempt, decision: Decision): Promi
 /** Released without a decision: its child was removed, or a crash came between hash and hand-on. */
 async function resume(held: Held, attempt: Attempt): Promise<OutcomeDocument> {
   const { ctx, job, facts } = held;
-  if ((job.stalledCounter ?? 0) > crashesAllowed && attempt.phase === 'queued') {
-    const message = `This scrape crashed its workers ${job.stalledCounter} times; look for the crash in the logs before you retry it.`;
-    return refuseAs(ctx, job, facts, attempt, 'errored', message);
-  }
   if (attempt.phase === 'queued' && attempt.cancelledAt !== null) {
     await ctx.queues.removeStage('start', facts.server, attempt.scrape, attempt.n);
     const start = stageJobId(attempt.scrape, attempt.n, 'start');
@@ -261,9 +296,10 @@ async function turnAway(
   job: Job,
   subject: Subject,
   message: string,
+  outcome: 'rejected' | 'errored' = 'rejected',
 ): Promise<OutcomeDocument> {
   const attempt = blankAttempt(jobKey(subject.batch, subject.id), job.timestamp);
-  const document = outcomeDocument(attempt, subject, decide('rejected', message, ctx.now()), null);
+  const document = outcomeDocument(attempt, subject, decide(outcome, message, ctx.now()), null);
   return finish(job, document, 'warn');
 }
 

@@ -165,7 +165,7 @@ export async function settle(ctx: WorkerContext, step: Step, decision: Decision)
 }
 
 /** When the producer removed the public job, nobody else would publish what was decided. */
-async function publishAlone(ctx: WorkerContext, attempt: Attempt, server: string): Promise<void> {
+export async function publishAlone(ctx: WorkerContext, attempt: Attempt, server: string): Promise<void> {
   if (attempt.decision === null || (await ctx.queues.publicExists(attempt.jobId))) return;
   const dot = attempt.scrape.indexOf('.');
   const subject = {

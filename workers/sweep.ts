@@ -2,8 +2,10 @@ import type { Logger } from 'pino';
 import type { WorkerContext } from './context.js';
 import { updateFleetGauges } from './gauges.js';
 import { Leader } from './leader.js';
+import { settleFailed, settleRemoved } from './lost-jobs.js';
 import { probeServers } from './probes.js';
 import { reapRuns, reapSlots, reapWaiting } from './reaper.js';
+import { removeOld } from './retention.js';
 import type { Timing } from './timing.js';
 
 interface Chore {
@@ -19,6 +21,9 @@ const chores: readonly Chore[] = [
   { name: 'probes', everyMs: (timing) => timing.probeEveryMs, run: probeServers },
   { name: 'slots', everyMs: (timing) => timing.reapEveryMs, run: reapSlots },
   { name: 'waiting', everyMs: (timing) => timing.reapEveryMs, run: reapWaiting },
+  { name: 'removed', everyMs: (timing) => timing.reapEveryMs, run: settleRemoved },
+  { name: 'failed', everyMs: (timing) => timing.reapEveryMs, run: settleFailed },
+  { name: 'retention', everyMs: (timing) => timing.reapEveryMs, run: removeOld },
   { name: 'runs', everyMs: (timing) => timing.reapEveryMs, run: reapRuns },
 ];
 
