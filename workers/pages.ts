@@ -4,7 +4,7 @@ import type { AttemptPatch } from '../src/queue/attempt-store.js';
 import { eventBound } from '../src/queue/publish.js';
 import type { Attempt, RunSpec, Slice } from '../src/run/attempt.js';
 import { decide, decideFinished } from '../src/run/outcome.js';
-import { afterRead, beforeRead, sliceAfter } from '../src/run/pages.js';
+import { afterRead, afterWrite, beforeRead } from '../src/run/pages.js';
 import type { SinkTarget } from '../src/sinks/contract.js';
 import type { WorkerContext } from './context.js';
 import { writeRecords } from './records.js';
@@ -103,31 +103,16 @@ async function writePage(
   const { attempt } = step;
   const { slice, lines } = write;
   if (write.replan && !(await save(ctx, step, { slice }))) return { do: 'leave', next: complete };
-  const { bytes, existed } = await ctx.sink.writePage(target, {
-    index: slice.index,
-    offset: slice.offset,
-    lines,
-  });
+  const durable = await ctx.sink.writePage(target, { index: slice.index, offset: slice.offset, lines });
   ctx.metrics.sinkHeld(ctx.sink.name, false);
-  const read = lines.reduce((sum, line) => sum + Buffer.byteLength(line) + 1, 0);
-  const counted = {
-    pages: attempt.pages + 1,
-    items: attempt.items + lines.length,
-    bytes: attempt.bytes + read,
-  };
-  const next = sliceAfter(counted, slice, ctx.config.results.pageBytes);
-  const patch = {
-    ...counted,
-    slice: next,
-    reads: null,
-    faults: null,
-    stallBase: step.stallBase,
-  };
+  const { end, ...counted } = afterWrite(attempt, write, durable.lines, ctx.config.results.pageBytes);
+  const patch = { ...counted, reads: null, faults: null, stallBase: step.stallBase };
   if (!(await save(ctx, step, patch))) return { do: 'leave', next: complete };
-  if (!existed) ctx.metrics.pageWritten(step.server, ctx.sink.name, { items: lines.length, bytes });
-  await announce(ctx, target, slice, lines.length, bytes);
-  const written: Attempt = { ...attempt, ...counted, slice: next, reads: 0 };
-  if (write.end) return { do: 'end', attempt: written, shortOf: null };
+  const { bytes, existed } = durable;
+  if (!existed) ctx.metrics.pageWritten(step.server, ctx.sink.name, { items: durable.lines, bytes });
+  await announce(ctx, target, slice, durable.lines, bytes);
+  const written: Attempt = { ...attempt, ...counted, reads: 0 };
+  if (end) return { do: 'end', attempt: written, shortOf: null };
   const { attempt: fresh } = await ctx.store.load(attempt.scrape);
   return { do: 'go_on', attempt: { ...written, cancelledAt: fresh?.cancelledAt ?? null } };
 }

@@ -126,3 +126,34 @@ export function sliceAfter(
     limit: pageLimit(attempt, pageBytes),
   };
 }
+
+/**
+ * The attempt once a page is durable. `durableLines` is what the page of that index holds: another worker's page stays as
+ * it is, and holds more or fewer items than ours when its answer was another one, or its `pageBytes`. The next slice
+ * begins where that page ends, so that no item is skipped or written twice.
+ */
+export function afterWrite(
+  attempt: Pick<Attempt, 'pages' | 'items' | 'bytes'>,
+  written: { readonly slice: Slice; readonly lines: readonly string[]; readonly end: boolean },
+  durableLines: number,
+  pageBytes: number,
+): {
+  readonly pages: number;
+  readonly items: number;
+  readonly bytes: number;
+  readonly slice: Slice;
+  readonly end: boolean;
+} {
+  const read = written.lines.reduce((sum, line) => sum + Buffer.byteLength(line) + 1, 0);
+  const counted = {
+    pages: attempt.pages + 1,
+    items: attempt.items + durableLines,
+    bytes: attempt.bytes + read,
+  };
+  const durable = { ...written.slice, limit: durableLines };
+  return {
+    ...counted,
+    slice: sliceAfter(counted, durable, pageBytes),
+    end: written.end && durableLines === written.lines.length,
+  };
+}

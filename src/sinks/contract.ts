@@ -22,8 +22,11 @@ export interface Sink {
   readonly name: string;
   /** Moves an earlier attempt's leftovers away and makes room for this attempt; does nothing when it is current. */
   begin(target: SinkTarget): Promise<void>;
-  /** Publishes page `index`. `existed` says that it was there already; it is left as it is. */
-  writePage(target: SinkTarget, page: SinkPage): Promise<{ existed: boolean; bytes: number }>;
+  /**
+   * Publishes page `index`. `existed` says that it was there already; it is left as it is. `lines` counts those of the page
+   * that is durable, whoever wrote it.
+   */
+  writePage(target: SinkTarget, page: SinkPage): Promise<{ existed: boolean; bytes: number; lines: number }>;
   writeRecord(target: SinkTarget, record: SinkRecord): Promise<{ existed: boolean; bytes: number }>;
   /** Publishes the outcome last. Returns the document that is durable: an earlier one of the same attempt wins. */
   settle(target: SinkTarget, outcome: OutcomeDocument): Promise<OutcomeDocument>;

@@ -1,7 +1,7 @@
-import { lstat, readdir } from 'node:fs/promises';
+import { lstat, readdir, readFile } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { promisify } from 'node:util';
-import { gzip as gzipCallback } from 'node:zlib';
+import { gunzip as gunzipCallback, gzip as gzipCallback } from 'node:zlib';
 import type { Logger } from 'pino';
 import { TrawlError } from '../errors.js';
 import { makeFolders } from '../folders.js';
@@ -33,6 +33,7 @@ import { asHeld, errnoOf, notADirectory } from './held.js';
 import { assertPathSegment, pageName, recordName } from './names.js';
 
 const gzipBuffer = promisify(gzipCallback);
+const gunzipBuffer = promisify(gunzipCallback);
 /** Far above any outcome document (`meta` is at most 2 KB); more than that is not one of ours. */
 const outcomeBytes = 1_048_576;
 const staleProbeMs = 3_600_000;
@@ -86,17 +87,17 @@ class FileSink implements Sink {
     });
   }
 
-  writePage(target: SinkTarget, page: SinkPage): Promise<{ existed: boolean; bytes: number }> {
+  writePage(target: SinkTarget, page: SinkPage): Promise<{ existed: boolean; bytes: number; lines: number }> {
     return this.#guard(async () => {
       const plain = Buffer.from(page.lines.length === 0 ? '' : `${page.lines.join('\n')}\n`);
       let packed: Buffer | undefined;
-      return this.#publish(target, async (attempt) => {
+      let path = '';
+      const { existed, bytes } = await this.#publish(target, async (attempt) => {
         if (attempt.gzip) packed ??= await gzipBuffer(plain);
-        return {
-          path: join(this.#scrapeDir(target), pageName(page.index, attempt.gzip)),
-          data: packed ?? plain,
-        };
+        path = join(this.#scrapeDir(target), pageName(page.index, attempt.gzip));
+        return { path, data: packed ?? plain };
       });
+      return { existed, bytes, lines: existed ? await linesOf(path) : page.lines.length };
     });
   }
 
@@ -295,6 +296,15 @@ class FileSink implements Sink {
 
 const isSuperseded = (error: unknown): boolean =>
   error instanceof TrawlError && error.code === 'attempt_superseded';
+
+/** The lines of a page that another writer, or an earlier try, has published. */
+async function linesOf(path: string): Promise<number> {
+  const data = await readFile(path);
+  const text = path.endsWith('.gz') ? await gunzipBuffer(data) : data;
+  let lines = 0;
+  for (let at = text.indexOf(10); at >= 0; at = text.indexOf(10, at + 1)) lines += 1;
+  return lines;
+}
 
 async function readOutcome(path: string): Promise<OutcomeDocument | null> {
   const text = await readSmall(path, outcomeBytes);

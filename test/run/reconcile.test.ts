@@ -21,8 +21,15 @@ describe('afterSearch', () => {
     expect(afterSearch(lost(), nothing, true, t0 + 299_999, patience)).toMatchObject({ do: 'wait' });
     expect(afterSearch(lost(), nothing, true, t0 + 300_000, patience)).toEqual({ do: 'start_again' });
     expect(afterSearch(lost(), partly, true, t0 + 300_000, patience)).toMatchObject({ do: 'wait' });
-    expect(afterSearch(lost(), null, true, t0 + 300_000, patience)).toMatchObject({ do: 'wait' });
   });
+
+  it.each([0, 300_000, 900_000])(
+    'nothing could be read %i ms after the intent: that time does not count',
+    (since) => {
+      const now = t0 + since;
+      expect(afterSearch(lost(), null, true, now, patience)).toEqual({ do: 'wait', until: now + 10_000 });
+    },
+  );
 
   it('a cancelled scrape is not started again', () => {
     expect(afterSearch(lost({ cancelledAt: t0 }), nothing, true, t0 + 300_000, patience)).toMatchObject({
@@ -34,11 +41,8 @@ describe('afterSearch', () => {
   const unknown = (why: string) =>
     `The answer to the start call was lost, so a run may exist; nothing was started again. ${why} Look at the runs on the server before you retry.`;
 
-  it.each([
-    ['no search could be made', null],
-    ['the list never reached the intent', partly],
-  ])('in the end nothing is known: %s', (_name, search) => {
-    expect(afterSearch(lost(), search, true, t0 + 900_000, patience)).toMatchObject({
+  it('in the end nothing is known: the list never reached the intent', () => {
+    expect(afterSearch(lost(), partly, true, t0 + 900_000, patience)).toMatchObject({
       do: 'settle',
       decision: { outcome: 'start_unknown', message: unknown('It could not be found out in 15m.') },
     });

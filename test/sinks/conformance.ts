@@ -68,10 +68,13 @@ export function describeSink(name: string, makeHarness: () => Promise<SinkHarnes
       const of = target('replay');
       await sink.begin(of);
       const first = await sink.writePage(of, page(0));
-      expect(await sink.writePage(of, page(0, 'other'))).toEqual({ existed: true, bytes: first.bytes });
+      expect(first).toMatchObject({ existed: false, lines: lines(0).length });
+      const shorter = { ...page(0, 'other'), lines: lines(0, 'other').slice(1) };
+      const again = { existed: true, bytes: first.bytes, lines: lines(0).length };
+      expect(await sink.writePage(of, shorter)).toEqual(again);
       const other = h.another();
       await other.begin(of);
-      expect(await other.writePage(of, page(0, 'other'))).toEqual({ existed: true, bytes: first.bytes });
+      expect(await other.writePage(of, shorter)).toEqual(again);
       expect(await h.items(of)).toEqual(lines(0));
     });
 
