@@ -1,4 +1,4 @@
-import type { Command } from 'commander';
+import { type Command, Option } from 'commander';
 import { ExitCode, TrawlError } from '../errors.js';
 import { findRedisBinary } from '../redis/find-binary.js';
 import { defaultBatch } from '../scrape/identity.js';
@@ -54,11 +54,10 @@ export function registerRun(program: Command): void {
     .option('--confirm-over <usd>', 'ask before spending more than this', moneyArgument, 20)
     .option('--yes', 'do not ask')
     .option('--metrics', 'serve /metrics, /healthz and /readyz meanwhile (http.host, http.port)')
-    .option(
-      '--redis-wait <duration>',
-      'leave when Redis does not answer for this long',
-      durationArgument,
-      120_000,
+    .addOption(
+      new Option('--redis-wait <duration>', 'leave when Redis does not answer for this long')
+        .argParser(durationArgument)
+        .default(120_000, '2m'),
     )
     .action(async (file: string, _options: RunOptions, self: Command) => {
       process.exitCode = await run(file, self.optsWithGlobals<RunOptions>());

@@ -1,7 +1,7 @@
 import { hostname } from 'node:os';
 import type { Redis } from 'ioredis';
 import type { Config, ServerConfig } from '../config.js';
-import { TrawlError } from '../errors.js';
+import { type ErrorCode, TrawlError } from '../errors.js';
 import type { ScrapeServer } from '../mcp/port.js';
 import { checkRedis } from '../redis/checks.js';
 import { connectRedis, describeRedis, type ResolvedRedis, resolveRedis } from '../redis/connection.js';
@@ -108,11 +108,20 @@ async function serverSection(own: ServerConfig, config: Config, options: DoctorO
   }
 }
 
+/** What to do about errors that say what is wrong and not what to do. */
+const hints: Partial<Record<ErrorCode, string>> = {
+  config_invalid: 'Correct the lines named above; docs/configuration.md lists every key.',
+  config_env_missing:
+    'Set the variable, or give it a default in the file (NAME:-default), or use a *File key.',
+  config_secret_unreadable: 'Check the path and that this user may read it.',
+};
+
 function failure(name: string, error: unknown): Check {
   const lines = (error instanceof Error ? error.message : String(error)).slice(0, 20_000).split('\n');
   const message = lines.map((line) => cleanText(line, 500)).join('\n');
-  const hint = error instanceof TrawlError ? error.hint : undefined;
-  return fail(name, message, hint ?? 'Look at the message; if it does not help, report it as a bug.');
+  if (!(error instanceof TrawlError))
+    return fail(name, message, 'This is a fault of Trawl; please report it.');
+  return fail(name, message, error.hint ?? hints[error.code] ?? 'The message says what was expected.');
 }
 
 function count(n: number, noun: string): string {
