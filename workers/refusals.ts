@@ -82,7 +82,8 @@ export async function coolDown(
   refusal: Pick<Refusal, 'reason' | 'retryAfterMs' | 'message'>,
   sink: boolean,
 ): Promise<void> {
-  const ms = await ctx.holds.coolDown(server, refusal.reason, refusal.retryAfterMs, sink);
+  const { ms, began } = await ctx.holds.coolDown(server, refusal.reason, refusal.retryAfterMs, sink);
+  if (!began) return;
   ctx.log.warn(
     { event: 'server.cool_down', server, reason: refusal.reason, ms, message: refusal.message },
     'the server says not now; starts wait',

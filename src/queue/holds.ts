@@ -72,15 +72,17 @@ export class Holds {
     return removed > 0;
   }
 
-  /** Answers how long the server is left alone. `sink`: its effective run limit goes down by one for 5 minutes. */
+  /** Answers how long the server is left alone, and whether this call began it. `sink`: its effective run limit goes down by one for 5 minutes. */
   async coolDown(
     server: string,
     reason: HoldReason,
     retryAfterMs: number | null,
     sink: boolean,
-  ): Promise<number> {
+  ): Promise<{ readonly ms: number; readonly began: boolean }> {
     const key = this.keys.server(server);
-    return Number(await this.redis.trawlCoolDown(key, reason, retryAfterMs ?? 0, sink ? 1 : 0));
+    const reply = await this.redis.trawlCoolDown(key, reason, retryAfterMs ?? 0, sink ? 1 : 0);
+    const [ms, began] = reply as [number, number];
+    return { ms, began: began === 1 };
   }
 
   /** A start was taken: the next cool-down is a short one again. */

@@ -263,14 +263,15 @@ return n`,
   },
   /**
    * "Not now": the server cools down, 5 s doubling to 5 min, and its effective run limit sinks by one for 5 minutes.
-   * KEYS server state. ARGV reason, retry-after ms (0: none), whether the limit sinks. → ms of the cool-down
+   * KEYS server state. ARGV reason, retry-after ms (0: none), whether the limit sinks. → {ms of
+   * the cool-down, 1 when it begins now}
    */
   trawlCoolDown: {
     keys: 1,
     lua: `${now}
 local s = redis.call('HMGET', KEYS[1], 'coolUntil', 'coolFails', 'penalty', 'penaltyUntil')
 local fails = tonumber(s[2] or '0')
-if s[1] and tonumber(s[1]) > now then return tonumber(s[1]) - now end
+if s[1] and tonumber(s[1]) > now then return {tonumber(s[1]) - now, 0} end
 if s[1] and now - tonumber(s[1]) > 600000 then fails = 0 end
 local wait = math.min(300000, 5000 * 2 ^ math.min(fails, 10))
 wait = math.max(wait, tonumber(ARGV[2]))
@@ -280,7 +281,7 @@ if ARGV[3] == '1' then
   if s[4] and tonumber(s[4]) > now then penalty = tonumber(s[3]) end
   redis.call('HSET', KEYS[1], 'penalty', penalty + 1, 'penaltyUntil', now + 300000)
 end
-return wait`,
+return {wait, 1}`,
   },
 } as const;
 
