@@ -4,7 +4,7 @@ import type { ServerConfig } from '../src/config.js';
 import { stageQueue } from '../src/queue/names.js';
 import { decideFinished } from '../src/run/outcome.js';
 import { afterAbort } from '../src/run/poll.js';
-import { backoff } from '../src/run/schedule.js';
+import { backoff, nextAbortAt } from '../src/run/schedule.js';
 import type { WorkerContext } from './context.js';
 import { FetchingWorker } from './fetching-worker.js';
 import { carryOut } from './poll.js';
@@ -12,6 +12,8 @@ import { complete, cutOff, type Next, runStep, type Step, settle, workerOptions 
 
 /** An orphan that the server never lets us end is given up after this many tries, about a day. */
 const orphanTries = 3_000;
+/** How often the bill of an aborted run is asked for before the outcome does without it. */
+const billTries = 5;
 
 /**
  * Takes an abort job, aborts the run, and comes back until its status is final; then pages (deadline) or the outcome
@@ -50,6 +52,10 @@ async function abort(ctx: WorkerContext, step: Step): Promise<Next> {
     const look = await port.poll(attempt.runId, { waitSecs: 0, signal: ctx.stopping });
     if (look.ok && look.value.final) {
       return carryOut(ctx, step, afterAbort(attempt, attempt.spec, look, ctx.now()), counted);
+    }
+    if (counted.abortTries < billTries) {
+      const until = nextAbortAt(ctx.now(), counted.abortTries);
+      return carryOut(ctx, step, { do: 'wait', until, sighting: null }, counted);
     }
   }
   return carryOut(ctx, step, after, counted);

@@ -156,6 +156,8 @@ async function isOurs(
   for (const scrape of about) {
     const { attempt } = await ctx.store.load(scrape);
     if (attempt === null) continue;
+    // Its answer came, and was saved, while this was being looked into.
+    if (attempt.runId === run.runId) return 'no';
     const { scrape: asked } = await readStartJob(ctx, attempt);
     if (asked === null || asked.tool !== looked.value.actor || !sameInput(asked.input, input)) continue;
     // It may be the run this attempt looks for: reconciliation decides, not the reaper.

@@ -54,8 +54,14 @@ export async function search(ctx: WorkerContext, step: Step): Promise<Next> {
       await handOn(ctx, step);
       return { do: 'snooze', until: ctx.now() };
     }
-    case 'wait':
-      return { do: 'snooze', until: after.until };
+    case 'wait': {
+      // A look that came to its end is progress: locks lost before it are no sign of a poisonous job.
+      const from = { lowest: 'starting', highest: 'starting' } as const;
+      const saved =
+        step.stallBase === attempt.stallBase ||
+        (await ctx.store.advance(attempt, step.lock, from, null, { stallBase: step.stallBase })) === 'done';
+      return saved ? { do: 'snooze', until: after.until } : complete;
+    }
     case 'start_again': {
       const patch: AttemptPatch = { intentAt: null, ambiguousSince: null, startedAt: null, deadlineAt: null };
       const from = { lowest: 'starting', highest: 'starting' } as const;
