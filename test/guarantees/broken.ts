@@ -18,6 +18,11 @@ export const input = (search: string, sim: Record<string, unknown> = {}) => ({
   sim: { runSecs: 0.5, readySecs: 0, lagSecs: 0, items: 1, ...sim },
 });
 
+export const mapsInput = (search: string, sim: Record<string, unknown> = {}) => ({
+  searchStringsArray: [search],
+  sim: { runSecs: 0.5, readySecs: 0, lagSecs: 0, items: 1, ...sim },
+});
+
 /** A bench with one daemon on quick spans. */
 export async function broken(options: BenchOptions = {}, timing: Partial<Timing> = {}): Promise<Bench> {
   const bench = await Bench.open({ ...options, config: { start: { timeout: '5s' }, ...options.config } });
