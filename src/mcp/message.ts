@@ -7,7 +7,7 @@ const considered = 65_536;
  * one inside a token) and before the cut (so that no half of a token is left at the end).
  */
 export function cleanMessage(text: unknown, secrets: readonly string[] = [], max = 500): string {
-  let line = typeof text === 'string' ? text : String(text ?? '');
+  let line = textOf(text);
   const longestSecret = Math.max(0, ...secrets.map((secret) => secret.length * 3));
   const cut = line.length > considered;
   if (cut) line = line.slice(0, considered);
@@ -23,4 +23,11 @@ export function cleanMessage(text: unknown, secrets: readonly string[] = [], max
   }
   line = line.replace(/apify_api_\w+/g, '[redacted]').replace(/\bbearer [^\s"',;]+/gi, 'Bearer [redacted]');
   return line.length > max ? `${line.slice(0, max - 1).replace(/\p{Cs}$/u, '')}…` : line;
+}
+
+/** A mapping or list where a text belongs says nothing; turning one into text may throw (`{"toString": 1}`). */
+function textOf(value: unknown): string {
+  if (typeof value === 'string') return value;
+  if (value instanceof Error) return value.message;
+  return typeof value === 'number' || typeof value === 'boolean' ? String(value) : '';
 }

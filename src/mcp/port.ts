@@ -128,7 +128,7 @@ export interface RunView {
   /** null when the server could not read it; 0 may be lag. */
   readonly itemCount: number | null;
   readonly storeId: string | null;
-  /** Keys of the default key-value store, INPUT left out. */
+  /** Keys of the default key-value store, INPUT left out; made fit to be shown, so not for asking with. */
   readonly recordKeys: readonly string[];
   /** Datasets beside the default one that hold items. */
   readonly otherDatasets: readonly {

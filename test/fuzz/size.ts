@@ -8,4 +8,4 @@ export const seed = Number(process.env.TRAWL_FUZZ_SEED ?? 20_261_201);
 export const replies = full ? 12_000 : 1_200;
 export const failures = full ? 3_000 : 300;
 export const jobs = full ? 5_000 : 500;
-export const histories = full ? 6_000 : 1_000;
+export const histories = full ? 4_000 : 1_000;

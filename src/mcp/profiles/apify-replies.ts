@@ -1,6 +1,8 @@
 import { canonicalTool } from '../../scrape/tool-name.js';
+import { makeFailure } from '../classify.js';
 import { cleanMessage } from '../message.js';
 import {
+  type CallResult,
   finalStatuses,
   type PageRequest,
   type PageView,
@@ -8,6 +10,7 @@ import {
   type RunListing,
   type RunView,
 } from '../port.js';
+import { classifyToolError, type RefusalContext } from './apify-refusals.js';
 import { isObject } from './apify-tools.js';
 
 /** A tool's result; `null` from a reader of this file means that the shape is wrong. */
@@ -18,9 +21,9 @@ const actorRunMeta = 'com.apify/ActorRun';
 const idPattern = /^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$/;
 const statuses = 'READY|RUNNING|TIMING-OUT|ABORTING|SUCCEEDED|FAILED|TIMED-OUT|ABORTED';
 
-/** An id from outside when it is plausible, else null. */
+/** An id from outside when it is plausible, else null. A token in the place of an id would be kept and shown as one. */
 export function plausibleId(value: unknown): string | null {
-  return typeof value === 'string' && idPattern.test(value) ? value : null;
+  return typeof value === 'string' && idPattern.test(value) && !value.includes('apify_api_') ? value : null;
 }
 
 /** A status from outside when it is plausible, else `UNKNOWN`. */
@@ -41,8 +44,31 @@ export function textsOf(result: ToolResult): string[] {
 }
 
 /** A result that is none: a task was made instead (both SDK lines pass it on as an empty result). */
-export function isTask(result: ToolResult): boolean {
+function isTask(result: ToolResult): boolean {
   return result.resultType === 'task' || (isObject(result.task) && result.content === undefined);
+}
+
+/**
+ * A result of the tool `name` as `read` understands it, or whose fault it is that it does not; never throws, whatever
+ * `read` (a reader of this file) does with data that no reader can hold.
+ */
+export function readAnswer<T>(
+  answer: ToolResult,
+  { name, read }: { readonly name: string; readonly read: (result: ToolResult) => T | null },
+  context: RefusalContext,
+): CallResult<T> {
+  if (answer.isError === true) return { ok: false, failure: classifyToolError(textsOf(answer), context) };
+  const wrong = (why: string): CallResult<T> => ({
+    ok: false,
+    failure: makeFailure('invalid_response', `The answer of ${name} ${why}.`, context.secrets),
+  });
+  if (isTask(answer)) return wrong('is a task and not a result');
+  try {
+    const value = read(answer);
+    return value === null ? wrong('does not have the shape it should') : { ok: true, value };
+  } catch {
+    return wrong('cannot be read');
+  }
 }
 
 /** The object of a result: structuredContent, else the JSON among the texts, which is read only then. */
@@ -103,8 +129,8 @@ function runFromObject(
     datasetId: plausibleId(dataset.id),
     itemCount: countOf(dataset.itemCount),
     storeId: plausibleId(store.id),
-    recordKeys: recordKeysOf(store.keys),
-    otherDatasets: otherDatasetsOf(datasets),
+    recordKeys: recordKeysOf(store.keys, secrets),
+    otherDatasets: otherDatasetsOf(datasets, secrets),
     usageUsd: null,
   };
 }
@@ -248,30 +274,33 @@ function timeOf(value: unknown): number | null {
   return Number.isNaN(ms) ? null : ms;
 }
 
-function recordKeysOf(keys: unknown): string[] {
+function recordKeysOf(keys: unknown, secrets: readonly string[]): string[] {
   if (!Array.isArray(keys)) return [];
   return (keys as unknown[])
-    .filter(
-      (key): key is string => typeof key === 'string' && key !== '' && key.length <= 256 && key !== 'INPUT',
-    )
-    .slice(0, 200);
+    .filter((key) => typeof key === 'string' && key !== 'INPUT')
+    .slice(0, 200)
+    .map((key) => cleanMessage(key, secrets, 256))
+    .filter((key) => key !== '');
 }
 
-function otherDatasetsOf(datasets: Record<string, unknown>): RunView['otherDatasets'] {
+function otherDatasetsOf(
+  datasets: Record<string, unknown>,
+  secrets: readonly string[],
+): RunView['otherDatasets'] {
   const others: { name: string; id: string; itemCount: number }[] = [];
   for (const [alias, value] of Object.entries(datasets)) {
     if (alias === 'default' || !isObject(value) || others.length >= 50) continue;
     const id = plausibleId(value.id);
     const itemCount = countOf(value.itemCount);
     if (id !== null && itemCount !== null && itemCount > 0) {
-      others.push({ name: cleanMessage(alias, [], 100), id, itemCount });
+      others.push({ name: cleanMessage(alias, secrets, 100), id, itemCount });
     }
   }
   return others;
 }
 
 function contentTypeOf(value: unknown, otherwise = 'application/octet-stream'): string {
-  return typeof value === 'string' && /^[\w.+/-]{1,100}(;[\w\s."=;+/-]{0,100})?$/.test(value)
+  return typeof value === 'string' && /^[\w.+/-]{1,100}(;[\w ."=;+/-]{0,100})?$/.test(value)
     ? value
     : otherwise;
 }

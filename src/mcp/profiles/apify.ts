@@ -1,6 +1,5 @@
 import type { Logger } from 'pino';
 import type { ServerConfig } from '../../config.js';
-import { makeFailure } from '../classify.js';
 import type { RequestLimiter } from '../limiter.js';
 import type {
   CallFailure,
@@ -18,16 +17,15 @@ import type {
 } from '../port.js';
 import { type ObservedCall, SessionPool } from '../session-pool.js';
 import { Catalogue, refuse } from './apify-catalogue.js';
-import { classifyToolError, type RefusalContext, refineFailure, type StartWay } from './apify-refusals.js';
+import { type RefusalContext, refineFailure, type StartWay } from './apify-refusals.js';
 import {
-  isTask,
+  readAnswer,
   readPage,
   readRecord,
   readRun,
   readRunList,
   runIdOfProgress,
   type ToolResult,
-  textsOf,
 } from './apify-replies.js';
 import { endpointOf, helper } from './apify-tools.js';
 
@@ -263,26 +261,11 @@ class ApifyServer implements ScrapeServer {
       signal: call.signal,
       tool: call.tool,
       onProgress: call.onProgress,
-      read: (answer) => this.#read(answer, call, context),
+      read: (answer) => readAnswer(answer, call, context),
       refine: (failure) => refineFailure(failure, context),
     });
     if (!result.ok && result.failure.holdReason === 'tools_missing') this.#catalogue.forget();
     return result;
-  }
-
-  #read<T>(answer: ToolResult, call: ToolCall<T>, context: RefusalContext): CallResult<T> {
-    if (answer.isError === true) return { ok: false, failure: classifyToolError(textsOf(answer), context) };
-    const wrong = (why: string): CallResult<T> => ({
-      ok: false,
-      failure: makeFailure('invalid_response', `The answer of ${call.name} ${why}.`, this.#secrets),
-    });
-    if (isTask(answer)) return wrong('is a task and not a result');
-    try {
-      const value = call.read(answer);
-      return value === null ? wrong('does not have the shape it should') : { ok: true, value };
-    } catch {
-      return wrong('cannot be read');
-    }
   }
 
   /**
