@@ -80,15 +80,12 @@ const listsAtMost = 50;
 
 type ListedRun = RunListing['runs'][number];
 
-/** What one process has seen of runs: those it need not look at again, and when it first saw one without an owner. */
+/** Runs that one process need not look at again, and when it saw them. */
 class Sightings {
   readonly examined = new Map<string, number>();
-  readonly first = new Map<string, number>();
 
   forgetOld(now: number): void {
-    for (const seen of [this.examined, this.first]) {
-      for (const [key, at] of seen) if (now - at > 2 * windowMs) seen.delete(key);
-    }
+    for (const [key, at] of this.examined) if (now - at > 2 * windowMs) this.examined.delete(key);
   }
 }
 
@@ -127,9 +124,9 @@ async function examine(ctx: WorkerContext, seen: Sightings, server: string, run:
     seen.examined.set(key, ctx.now());
     return;
   }
-  const first = seen.first.get(key) ?? ctx.now();
-  seen.first.set(key, first);
-  if (ctx.now() - first < ctx.timing.orphanAfterMs) return;
+  const sighted = ctx.keys.sighted(account, run.runId);
+  await ctx.redis.set(sighted, ctx.now(), 'PX', 2 * windowMs, 'NX');
+  if (ctx.now() - Number(await ctx.redis.get(sighted)) < ctx.timing.orphanAfterMs) return;
   const verdict = await isOurs(ctx, server, run, run.storeId, run.startedAtMs);
   if (verdict === 'unknown') return;
   seen.examined.set(key, ctx.now());
@@ -158,7 +155,7 @@ async function isOurs(
     if (attempt === null) continue;
     // Its answer came, and was saved, while this was being looked into.
     if (attempt.runId === run.runId) return 'no';
-    const { scrape: asked } = await readStartJob(ctx, attempt);
+    const asked = attempt.asked ?? (await readStartJob(ctx, attempt)).scrape;
     if (asked === null || asked.tool !== looked.value.actor || !sameInput(asked.input, input)) continue;
     // It may be the run this attempt looks for: reconciliation decides, not the reaper.
     if (attempt.phase === 'starting' && attempt.intentAt !== null) return 'unknown';

@@ -1,6 +1,6 @@
 import type { AttemptPatch } from '../src/queue/attempt-store.js';
+import type { Attempt } from '../src/run/attempt.js';
 import { afterSearch, type Search, sameInput } from '../src/run/reconcile.js';
-import type { Scrape } from '../src/scrape/types.js';
 import type { WorkerContext } from './context.js';
 import { handOn, readStartJob } from './hand-on.js';
 import { heldOnTheWay } from './refusals.js';
@@ -18,7 +18,12 @@ const clockSlackMs = 120_000;
 export async function toSearch(ctx: WorkerContext, step: Step): Promise<Next> {
   const { attempt, server } = step;
   const from = { lowest: 'starting', highest: 'starting' } as const;
-  const patch = { ambiguousSince: attempt.ambiguousSince ?? ctx.now(), stallBase: step.stallBase };
+  const { scrape } = await readStartJob(ctx, attempt);
+  const patch: AttemptPatch = {
+    ambiguousSince: attempt.ambiguousSince ?? ctx.now(),
+    stallBase: step.stallBase,
+    ...(scrape === null ? {} : { asked: { tool: scrape.tool, input: scrape.input } }),
+  };
   if ((await ctx.store.advance(attempt, step.lock, from, null, patch)) === 'stale') return complete;
   await ctx.server(server).slots.toRun(attempt.scrape);
   await ctx.queues.addStage('poll', attempt, server, { delayMs: 500 });
@@ -29,10 +34,10 @@ export async function toSearch(ctx: WorkerContext, step: Step): Promise<Next> {
 export async function search(ctx: WorkerContext, step: Step): Promise<Next> {
   const { attempt, server } = step;
   const { port } = ctx.server(server);
-  const read = await readStartJob(ctx, attempt);
+  const asked = attempt.asked ?? (await readStartJob(ctx, attempt)).scrape;
   const described = await port.describe({ signal: ctx.stopping });
   const canList = !described.ok || described.value.canList;
-  const found = described.ok && canList && read.scrape !== null ? await lookUp(ctx, step, read.scrape) : null;
+  const found = described.ok && canList && asked !== null ? await lookUp(ctx, step, asked) : null;
   const after = afterSearch(attempt, found, canList, ctx.now(), ctx.timing);
   switch (after.do) {
     case 'adopt': {
@@ -41,7 +46,7 @@ export async function search(ctx: WorkerContext, step: Step): Promise<Next> {
         ctx.server(server).account,
         attempt.intentAt,
         after.runId,
-        { repliedAt: ctx.now() },
+        { repliedAt: ctx.now(), asked: null },
         ctx.config.keep.settledMs,
       );
       // Another scrape was quicker to claim it: look on.
@@ -63,7 +68,13 @@ export async function search(ctx: WorkerContext, step: Step): Promise<Next> {
       return saved ? { do: 'snooze', until: after.until } : complete;
     }
     case 'start_again': {
-      const patch: AttemptPatch = { intentAt: null, ambiguousSince: null, startedAt: null, deadlineAt: null };
+      const patch: AttemptPatch = {
+        intentAt: null,
+        ambiguousSince: null,
+        asked: null,
+        startedAt: null,
+        deadlineAt: null,
+      };
       const from = { lowest: 'starting', highest: 'starting' } as const;
       if ((await ctx.store.advance(attempt, step.lock, from, null, patch)) === 'stale') return complete;
       ctx.metrics.ambiguousStart(server, 'restarted');
@@ -87,7 +98,11 @@ export async function search(ctx: WorkerContext, step: Step): Promise<Next> {
  * Walks the newest runs back to the intent; a run of our Actor that nobody has claimed and whose INPUT is ours is the one.
  * Where the server does not say the Actor the run is taken too: not taking it could pay twice.
  */
-async function lookUp(ctx: WorkerContext, step: Step, scrape: Scrape): Promise<Search | null> {
+async function lookUp(
+  ctx: WorkerContext,
+  step: Step,
+  asked: NonNullable<Attempt['asked']>,
+): Promise<Search | null> {
   const { port, account } = ctx.server(step.server);
   const windowStart = (step.attempt.intentAt ?? ctx.now()) - clockSlackMs;
   for (let page = 0; page < listsAtMost; page += 1) {
@@ -108,10 +123,10 @@ async function lookUp(ctx: WorkerContext, step: Step, scrape: Scrape): Promise<S
         if (record.failure.notFound) continue;
         return null;
       }
-      if (record.value.kind !== 'json' || !sameInput(scrape.input, parse(record.value.body))) continue;
+      if (record.value.kind !== 'json' || !sameInput(asked.input, parse(record.value.body))) continue;
       const seen = await port.poll(run.runId, { waitSecs: 0, signal: ctx.stopping });
       if (!seen.ok) return null;
-      if ((seen.value.actor ?? scrape.tool) === scrape.tool) return { found: run.runId };
+      if ((seen.value.actor ?? asked.tool) === asked.tool) return { found: run.runId };
     }
     if (listed.value.runs.length < perList) return { found: null, covered: true };
   }

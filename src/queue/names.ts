@@ -128,4 +128,9 @@ export class Keys {
   claim(account: string, runId: string): string {
     return `${this.prefix}:claim:${account}:${runId}`;
   }
+
+  /** When a run without an owner was first seen: the next leader of the fleet goes on from there. */
+  sighted(account: string, runId: string): string {
+    return `${this.prefix}:sighted:${account}:${runId}`;
+  }
 }

@@ -35,6 +35,7 @@ export function attempt(over: Partial<Attempt> = {}): Attempt {
     cancelledAt: null,
     intentAt: null,
     ambiguousSince: null,
+    asked: null,
     startedAt: null,
     deadlineAt: null,
     runId: null,
