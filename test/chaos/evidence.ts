@@ -98,13 +98,14 @@ export async function gather(parts: {
 
 async function readOwners(redis: Redis, keys: Keys): Promise<Map<string, string>> {
   const owners = new Map<string, string>();
-  const head = keys.claim(server, '');
+  const head = keys.claim('', '').slice(0, -1);
   let cursor = '0';
   do {
     const [next, found] = await redis.scan(cursor, 'MATCH', `${head}*`, 'COUNT', 1000);
     cursor = next;
     const values = found.length === 0 ? [] : await redis.mget(found);
-    for (const [index, key] of found.entries()) owners.set(key.slice(head.length), values[index] ?? '');
+    for (const [index, key] of found.entries())
+      owners.set(key.slice(key.lastIndexOf(':') + 1), values[index] ?? '');
   } while (cursor !== '0');
   return owners;
 }

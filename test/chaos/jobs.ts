@@ -39,7 +39,7 @@ export const jobKinds = [
 export type JobKind = (typeof jobKinds)[number];
 export type Mix = Readonly<Record<JobKind, number>>;
 
-/** Shares in a thousand; twins, which come in pairs, are placed by their number. */
+/** Shares in a thousand. Twins, which come in pairs, and double runs are placed by their number, unless their share is 0. */
 export const usualMix: Mix = {
   plain: 400,
   pages: 150,
@@ -53,14 +53,15 @@ export const usualMix: Mix = {
   overdue: 25,
   records: 40,
   lost_answer: 30,
-  double_run: 20,
-  twin: 0,
+  double_run: 1,
+  twin: 1,
   removed: 20,
 };
 
 export const yellowPages = 'trudax/yellow-pages-us-scraper';
 export const maps = 'compass/crawler-google-places';
 const twinsEvery = 40;
+const doublesEvery = 50;
 /** Faults of a start's answer after the run was made: all the client sees is that something went wrong. */
 const lostAnswers = ['drop_after', 'reset_after', 'http_500_after', 'run_id_lost', 'cut', 'not_json'];
 
@@ -76,8 +77,9 @@ interface Shape {
 
 export function jobAt(seed: number, index: number, mix: Mix): PlannedJob {
   const random = seeded(hash32(`job ${index}`, seed));
-  const isTwin = index % twinsEvery >= twinsEvery - 2;
-  const kind = isTwin ? 'twin' : pickKind(mix, random());
+  const isTwin = mix.twin > 0 && index % twinsEvery >= twinsEvery - 2;
+  const isDouble = mix.double_run > 0 && index % doublesEvery === doublesEvery / 2;
+  const kind = isTwin ? 'twin' : isDouble ? 'double_run' : pickKind(mix, random());
   const pair = Math.floor(index / twinsEvery);
   // Twins have equal inputs, so the dice of the pair shape both.
   const shape = shapeOf(kind, isTwin ? seeded(hash32(`twins ${pair}`, seed)) : random);
@@ -113,7 +115,7 @@ function pickKind(mix: Mix, draw: number): JobKind {
   let left = draw * Object.values(mix).reduce((sum, share) => sum + share, 0);
   for (const kind of jobKinds) {
     left -= mix[kind];
-    if (left < 0) return kind;
+    if (left < 0 && kind !== 'twin') return kind;
   }
   return 'plain';
 }

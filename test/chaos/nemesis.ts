@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { RedisProcess } from '../redis/redis-process.js';
 import type { HarnessFault, PlannedFault } from './plan.js';
+import type { TcpProxy } from './proxy.js';
 import type { SimProcess } from './sim-process.js';
 import type { WorkerProcess } from './worker-processes.js';
 
@@ -51,12 +52,14 @@ export class Nemesis {
   private readonly underWay = new Set<Promise<void>>();
   private redisTurn: Promise<void> = Promise.resolve();
   private diskTurn: Promise<void> = Promise.resolve();
+  private serverTurn: Promise<void> = Promise.resolve();
 
   constructor(
     private readonly plan: readonly PlannedFault[],
     private readonly parts: {
       readonly workers: readonly WorkerProcess[];
       readonly redis: RedisProcess;
+      readonly server: TcpProxy;
       readonly sim: SimProcess;
       readonly disk: Disk;
     },
@@ -94,22 +97,17 @@ export class Nemesis {
         this.diskTurn = this.diskTurn.then(() => this.refuseDisk(ms));
         return this.diskTurn;
       case 'redis_cut':
-      case 'server_cut': {
-        const proxy = this.proxyOf(fault.worker, kind === 'redis_cut' ? 'redis' : 'server');
-        proxy.cut();
-        this.note(kind, fault.worker, Date.now());
-        return;
-      }
+        return this.onProxy(kind, fault.worker, (proxy) => proxy.cut(1));
       case 'redis_stall':
-      case 'server_stall': {
-        const proxy = this.proxyOf(fault.worker, kind === 'redis_stall' ? 'redis' : 'server');
-        const from = Date.now();
-        proxy.stall();
-        await delay(ms);
-        proxy.resume();
-        this.note(kind, fault.worker, from);
-        return;
-      }
+        return this.onProxy(kind, fault.worker, (proxy) => proxy.stall(1), ms);
+      // Workers have one address of the server, which is the account that runs belong to; so the fault is for some calls.
+      case 'server_cut':
+        return this.onProxy(kind, null, (proxy) => proxy.cut(0.6));
+      case 'server_stall':
+        this.serverTurn = this.serverTurn.then(() =>
+          this.onProxy(kind, null, (proxy) => proxy.stall(0.6), ms),
+        );
+        return this.serverTurn;
       default:
         return kind satisfies never;
     }
@@ -153,8 +151,20 @@ export class Nemesis {
     this.note('disk_refuses', null, from);
   }
 
-  private proxyOf(worker: number, which: 'redis' | 'server') {
-    return (this.parts.workers[worker % this.parts.workers.length] as WorkerProcess)[which];
+  private async onProxy(
+    kind: HarnessFault,
+    worker: number | null,
+    act: (proxy: TcpProxy) => void,
+    ms = 0,
+  ): Promise<void> {
+    const proxy = worker === null ? this.parts.server : (this.parts.workers[worker] as WorkerProcess).redis;
+    const from = Date.now();
+    act(proxy);
+    if (ms > 0) {
+      await delay(ms);
+      proxy.resume();
+    }
+    this.note(kind, worker, from);
   }
 
   private note(kind: HarnessFault, worker: number | null, from: number): void {

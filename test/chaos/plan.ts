@@ -18,7 +18,7 @@ export type HarnessFault = (typeof harnessFaults)[number];
 type Rule = Pick<FaultRule, 'op' | 'ms' | 'retryAfter'>;
 type Ops = readonly NonNullable<FaultRule['op']>[];
 
-const anyCall: Ops = ['poll', 'poll', 'read', 'read', 'start', 'abort', 'record', 'reconcile', 'any'];
+const anyCall: Ops = ['poll', 'poll', 'poll', 'read', 'read', 'start', 'abort', 'record', 'reconcile', 'any'];
 /** Unanswered for minutes at the call's own timeout, so that they stay few where many calls wait for them. */
 const waited: Ops = ['poll', 'start', 'start'];
 
@@ -81,7 +81,7 @@ export const usualRates: Rates = {
     server_stall: 2.2,
     disk_refuses: 2.2,
   },
-  answers: 2.8,
+  answers: 2.4,
   stopMs: [17_000, 22_000],
   stallMs: [2_000, 18_000],
 };

@@ -4,12 +4,14 @@ import { createServer, type Server, type Socket, connect as tcpConnect } from 'n
 interface Pair {
   readonly near: Socket;
   readonly far: Socket;
+  stalled: boolean;
 }
 
-/** A TCP proxy that can cut its connections, and let them stand still: bytes then wait, and nobody is told. */
+/** A TCP proxy that can cut connections, and let them stand still: bytes then wait, and nobody is told. */
 export class TcpProxy {
   private readonly pairs = new Set<Pair>();
-  private stalled = false;
+  /** Share of new connections that stand still at once. */
+  private stalledShare = 0;
 
   private constructor(
     private readonly server: Server,
@@ -25,45 +27,53 @@ export class TcpProxy {
     return proxy;
   }
 
-  /** Resets every connection there is; new ones are let through. */
-  cut(): void {
-    for (const { near, far } of [...this.pairs]) {
+  /** Resets a share of the connections there are; new ones are let through. */
+  cut(share: number): void {
+    for (const { near, far } of this.some(share)) {
       near.resetAndDestroy();
       far.resetAndDestroy();
     }
   }
 
-  stall(): void {
-    this.stalled = true;
-    for (const { near, far } of this.pairs) {
-      near.pause();
-      far.pause();
+  /** A share of the connections stands still, of later ones too, until `resume`. */
+  stall(share: number): void {
+    this.stalledShare = share;
+    for (const pair of this.some(share)) {
+      pair.stalled = true;
+      pair.near.pause();
+      pair.far.pause();
     }
   }
 
   /** What waited goes on its way. */
   resume(): void {
-    this.stalled = false;
-    for (const { near, far } of this.pairs) {
-      near.resume();
-      far.resume();
+    this.stalledShare = 0;
+    for (const pair of this.pairs) {
+      if (!pair.stalled) continue;
+      pair.stalled = false;
+      pair.near.resume();
+      pair.far.resume();
     }
   }
 
   async close(): Promise<void> {
     this.server.close();
-    this.cut();
+    this.cut(1);
     await once(this.server, 'close');
+  }
+
+  private some(share: number): Pair[] {
+    return [...this.pairs].filter(() => Math.random() < share);
   }
 
   private join(near: Socket, targetPort: number): void {
     const far = tcpConnect({ port: targetPort, host: '127.0.0.1' });
-    const pair = { near, far };
+    const pair = { near, far, stalled: Math.random() < this.stalledShare };
     this.pairs.add(pair);
     this.carry(pair, near, far);
     this.carry(pair, far, near);
-    if (!this.stalled) near.resume();
-    else far.pause();
+    if (pair.stalled) far.pause();
+    else near.resume();
   }
 
   private carry(pair: Pair, from: Socket, to: Socket): void {
@@ -72,7 +82,7 @@ export class TcpProxy {
       if (to.write(chunk)) return;
       from.pause();
       to.once('drain', () => {
-        if (!this.stalled) from.resume();
+        if (!pair.stalled) from.resume();
       });
     });
     from.on('end', () => to.end());

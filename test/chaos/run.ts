@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -14,6 +14,7 @@ import { type Mix, maps, usualMix, yellowPages } from './jobs.js';
 import { Disk, Nemesis } from './nemesis.js';
 import { leastOfEach, planFaults, type Rates, usualRates } from './plan.js';
 import { Producer, prefix, server } from './producer.js';
+import { TcpProxy } from './proxy.js';
 import { faultCounts, report } from './report.js';
 import { SimProcess } from './sim-process.js';
 import { WorkerProcess } from './worker-processes.js';
@@ -36,7 +37,7 @@ export interface ChaosOptions {
   readonly keep: boolean;
 }
 
-export const runsLimit = 40;
+export const runsLimit = 80;
 
 export function usualOptions(
   seed: number,
@@ -50,7 +51,12 @@ export function usualOptions(
     rates: usualRates,
     repeatHandOns: 0.05,
     // A start that was frozen for 22 s and then took its whole timeout of 12 s is known to the list by then.
-    timing: { certainAfterMs: 45_000, unknownAfterMs: 240_000 },
+    timing: {
+      certainAfterMs: 45_000,
+      unknownAfterMs: 240_000,
+      // Scrapes removed before their start are found within 16 turns of this: too long for a short run.
+      ...(minutes < 5 ? { reapEveryMs: 5_000 } : {}),
+    },
     restMs: 420_000,
     everyKind: true,
   };
@@ -72,7 +78,8 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosResult> {
   process.once('exit', killRedis);
   const sim = await SimProcess.start(seed);
   const disk = new Disk(dir);
-  const workers = await openWorkers(options, dir, redis, sim, disk);
+  const proxy = await TcpProxy.open(sim.port);
+  const workers = await openWorkers(options, dir, redis.port, proxy.port, disk.path);
   const producer = new Producer(redis.url, seed, options.mix);
   let passed = false;
   try {
@@ -80,7 +87,7 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosResult> {
     say(`working in ${dir}: ${workers.length} workers, Redis on ${redis.port}, simulator on ${sim.port}`);
     const spanMs = options.minutes * 60_000;
     const plan = planFaults(seed, options.minutes, workers.length, options.rates);
-    const nemesis = new Nemesis(plan, { workers, redis, sim, disk });
+    const nemesis = new Nemesis(plan, { workers, redis, server: proxy, sim, disk });
     await Promise.all([nemesis.run(), producer.run(options.scrapes, spanMs)]);
     const healedAt = Date.now();
     say(
@@ -94,6 +101,9 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosResult> {
       submitted: producer.submitted,
       struck: nemesis.struck,
     });
+    writeFileSync(join(dir, 'faults.json'), JSON.stringify({ plan, struck: nemesis.struck }));
+    writeFileSync(join(dir, 'submitted.json'), JSON.stringify(producer.submitted));
+    writeFileSync(join(dir, 'starts.json'), JSON.stringify(evidence.starts));
     const verdict = check(evidence, runsLimit);
     const breaches = [...verdict.breaches, ...processBreaches(options, workers, evidence)];
     passed = breaches.length === 0;
@@ -110,6 +120,7 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosResult> {
     return { report: line, verdict, passed };
   } finally {
     await Promise.all(workers.map((worker) => worker.close()));
+    await proxy.close();
     await producer.close();
     await sim.stop();
     await redis.stop();
@@ -131,15 +142,16 @@ const redisArguments = [
 async function openWorkers(
   options: ChaosOptions,
   dir: string,
-  redis: RedisProcess,
-  sim: SimProcess,
-  disk: Disk,
+  redisPort: number,
+  serverPort: number,
+  results: string,
 ): Promise<WorkerProcess[]> {
   const { seed, timing, without, repeatHandOns } = options;
   const config = {
     prefix,
     servers: {
       [server]: {
+        url: `http://127.0.0.1:${serverPort}/`,
         token: 'chaos-token-canary',
         tools: [yellowPages, maps],
         limits: { runs: runsLimit, requestsPerSecond: 500 },
@@ -149,7 +161,7 @@ async function openWorkers(
     poll: { interval: '1s' },
     retry: { backoff: '1s' },
     limits: { answerBytes: 2_000_000 },
-    results: { dir: disk.path },
+    results: { dir: results },
     http: { port: 0 },
     // Half the runs of the mix may be bad without a tool being at fault.
     brake: { badRatio: 1 },
@@ -159,15 +171,7 @@ async function openWorkers(
       const random = seeded(hash32(`page sizes ${index}`, seed));
       const pageBytes = () => 16_384 * 4 ** Math.floor(random() * 3);
       const settings = { timing, without, repeatHandOns };
-      return WorkerProcess.open({
-        index,
-        redisPort: redis.port,
-        simPort: sim.port,
-        settings,
-        dir,
-        pageBytes,
-        config,
-      });
+      return WorkerProcess.open({ index, redisPort, settings, dir, pageBytes, config });
     }),
   );
 }

@@ -11,7 +11,7 @@ import { notStarted, type WorkerSettings } from './worker-settings.js';
 const entry = fileURLToPath(new URL('worker.ts', import.meta.url));
 const root = fileURLToPath(new URL('../..', import.meta.url));
 
-/** A worker process, its two proxies, and its replacement whenever it ends. */
+/** A worker process, its way to Redis, and its replacement whenever it ends. */
 export class WorkerProcess {
   readonly log: string;
   /** From the end of one process until its successor works. */
@@ -29,7 +29,6 @@ export class WorkerProcess {
   private constructor(
     readonly index: number,
     readonly redis: TcpProxy,
-    readonly server: TcpProxy,
     private readonly settings: Omit<WorkerSettings, 'config' | 'redis' | 'log'>,
     private readonly dir: string,
     private readonly pageBytes: () => number,
@@ -41,7 +40,6 @@ export class WorkerProcess {
   static async open(options: {
     readonly index: number;
     readonly redisPort: number;
-    readonly simPort: number;
     readonly settings: Omit<WorkerSettings, 'config' | 'redis' | 'log'>;
     readonly dir: string;
     /** Asked at each start: promise 4 holds with any page size on the way. */
@@ -50,8 +48,7 @@ export class WorkerProcess {
   }): Promise<WorkerProcess> {
     const { index, settings, dir, pageBytes, config } = options;
     const redis = await TcpProxy.open(options.redisPort);
-    const server = await TcpProxy.open(options.simPort);
-    return new WorkerProcess(index, redis, server, settings, dir, pageBytes, config);
+    return new WorkerProcess(index, redis, settings, dir, pageBytes, config);
   }
 
   /** Resolves when the process works; one that cannot begin is started again. */
@@ -97,7 +94,7 @@ export class WorkerProcess {
     this.closed = true;
     this.child?.kill('SIGCONT');
     await this.end('SIGKILL');
-    await Promise.all([this.redis.close(), this.server.close()]);
+    await this.redis.close();
   }
 
   private async end(signal: NodeJS.Signals): Promise<void> {
@@ -137,15 +134,11 @@ export class WorkerProcess {
   }
 
   private configDocument(): Record<string, unknown> {
-    const { servers, results, ...rest } = this.config as {
-      servers: { apify: Record<string, unknown> };
-      results: Record<string, unknown>;
-    };
+    const { results, ...rest } = this.config as { results: Record<string, unknown> };
     return {
       ...rest,
       redis: { url: `redis://127.0.0.1:${this.redis.port}` },
       results: { ...results, pageBytes: this.pageBytes() },
-      servers: { apify: { ...servers.apify, url: `http://127.0.0.1:${this.server.port}/` } },
     };
   }
 }
