@@ -2,7 +2,7 @@ import type { Worker } from 'bullmq';
 import type { ServerConfig } from '../src/config.js';
 import type { AttemptPatch } from '../src/queue/attempt-store.js';
 import type { AbortReason, Attempt } from '../src/run/attempt.js';
-import { verifiableFrom } from '../src/run/pages.js';
+import { nextSlice, verifiableFrom } from '../src/run/pages.js';
 import { type AfterLook, afterPoll, beforePoll, type Sighting } from '../src/run/poll.js';
 import type { WorkerContext } from './context.js';
 import { search } from './reconcile.js';
@@ -77,7 +77,8 @@ export async function carryOut(
     case 'abort':
       return toAbort(ctx, step, after.reason, { ...counted, ...patchOf(after.sighting) });
     case 'read': {
-      const patch = { ...counted, ...patchOf(after.sighting) };
+      const slice = nextSlice({ ...attempt, ...after.sighting }, ctx.config.results.pageBytes);
+      const patch = { ...counted, ...patchOf(after.sighting), slice };
       const from = { lowest: 'running', highest: 'aborting' } as const;
       const written = await ctx.store.advance(attempt, step.lock, from, 'reading', patch);
       if (written === 'stale') return complete;

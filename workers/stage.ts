@@ -159,7 +159,8 @@ export async function settle(ctx: WorkerContext, step: Step, decision: Decision)
   if (decision.outcome === 'errored' && attempt.runId !== null && attempt.endedAt === null) {
     await ctx.queues.addOrphan(server, attempt.runId);
   }
-  await ctx.server(server).slots.release(attempt.scrape);
+  // A run whose items are read has given its slot back already.
+  if (attempt.phase !== 'reading') await ctx.server(server).slots.release(attempt.scrape);
   await publishAlone(ctx, { ...attempt, phase: 'decided', decision }, server);
   return complete;
 }

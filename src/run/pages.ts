@@ -14,8 +14,22 @@ export function verifiableFrom(attempt: Attempt): number {
 }
 
 /** The first slice, or the one that was planned and not yet checkpointed. */
-export function nextSlice(attempt: Attempt, pageBytes: number): Slice {
-  return attempt.slice ?? { index: 0, offset: 0, limit: pageLimit(attempt, pageBytes) };
+export function nextSlice(
+  attempt: Pick<Attempt, 'slice' | 'items' | 'bytes' | 'itemCount'>,
+  pageBytes: number,
+): Slice {
+  return attempt.slice ?? { index: 0, offset: 0, limit: sliceLimit(attempt, 0, pageBytes) };
+}
+
+/** A slice that ends where the run's own count does comes back full, and needs no second plan. */
+function sliceLimit(
+  attempt: Pick<Attempt, 'items' | 'bytes' | 'itemCount'>,
+  offset: number,
+  pageBytes: number,
+): number {
+  const limit = pageLimit(attempt, pageBytes);
+  const remaining = (attempt.itemCount ?? 0) - offset;
+  return remaining > 0 ? Math.min(limit, remaining) : limit;
 }
 
 /**
@@ -30,7 +44,7 @@ export function beforeRead(attempt: Attempt, spec: RunSpec, pageBytes: number, n
   const slice = nextSlice(attempt, pageBytes);
   const remaining = (attempt.itemCount ?? 0) - slice.offset;
   const from = verifiableFrom(attempt);
-  if (now < from && remaining < slice.limit) return { do: 'wait', until: from };
+  if (now < from && remaining <= slice.limit) return { do: 'wait', until: from };
   return { do: 'read', slice };
 }
 
@@ -116,15 +130,12 @@ function afterFailedRead(attempt: Attempt, slice: Slice, failure: CallFailure, n
 
 /** The slice after one that is written. */
 export function sliceAfter(
-  attempt: Pick<Attempt, 'items' | 'bytes'>,
+  attempt: Pick<Attempt, 'items' | 'bytes' | 'itemCount'>,
   slice: Slice,
   pageBytes: number,
 ): Slice {
-  return {
-    index: slice.index + 1,
-    offset: slice.offset + slice.limit,
-    limit: pageLimit(attempt, pageBytes),
-  };
+  const offset = slice.offset + slice.limit;
+  return { index: slice.index + 1, offset, limit: sliceLimit(attempt, offset, pageBytes) };
 }
 
 /**
@@ -133,7 +144,7 @@ export function sliceAfter(
  * begins where that page ends, so that no item is skipped or written twice.
  */
 export function afterWrite(
-  attempt: Pick<Attempt, 'pages' | 'items' | 'bytes'>,
+  attempt: Pick<Attempt, 'pages' | 'items' | 'bytes' | 'itemCount'>,
   written: { readonly slice: Slice; readonly lines: readonly string[]; readonly end: boolean },
   durableLines: number,
   pageBytes: number,
@@ -153,7 +164,7 @@ export function afterWrite(
   const durable = { ...written.slice, limit: durableLines };
   return {
     ...counted,
-    slice: sliceAfter(counted, durable, pageBytes),
+    slice: sliceAfter({ ...counted, itemCount: attempt.itemCount }, durable, pageBytes),
     end: written.end && durableLines === written.lines.length,
   };
 }

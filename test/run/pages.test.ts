@@ -21,11 +21,20 @@ describe('beforeRead', () => {
     expect(beforeRead(planned, spec(), pageBytes, sure)).toEqual({ do: 'read', slice });
   });
 
-  it('a slice that is full by the count is read at once', () => {
-    expect(beforeRead({ ...planned, itemCount: 10 }, spec(), pageBytes, ended)).toEqual({
+  it('a slice with more behind it is read at once, the last one by the count waits to prove the end', () => {
+    expect(beforeRead({ ...planned, itemCount: 11 }, spec(), pageBytes, ended)).toEqual({
       do: 'read',
       slice,
     });
+    expect(beforeRead({ ...planned, itemCount: 10 }, spec(), pageBytes, ended)).toEqual({
+      do: 'wait',
+      until: sure,
+    });
+  });
+
+  it('a slice ends where the run says that its items do', () => {
+    expect(nextSlice(reading({ itemCount: 37 }), pageBytes)).toEqual({ index: 0, offset: 0, limit: 37 });
+    expect(nextSlice(reading({ itemCount: 370 }), pageBytes)).toEqual({ index: 0, offset: 0, limit: 128 });
   });
 
   it('the first slice is a guess, a saved one is kept', () => {
@@ -206,7 +215,9 @@ describe('afterRead: a read that failed', () => {
 });
 
 it('the next slice begins where this one ends, and fits the page', () => {
-  expect(sliceAfter({ items: 10, bytes: 1_000 }, { index: 4, offset: 30, limit: 10 }, pageBytes)).toEqual({
+  expect(
+    sliceAfter({ items: 10, bytes: 1_000, itemCount: null }, { index: 4, offset: 30, limit: 10 }, pageBytes),
+  ).toEqual({
     index: 5,
     offset: 40,
     limit: 9,
