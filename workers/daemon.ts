@@ -24,6 +24,7 @@ import { version } from '../src/version.js';
 import { createAbortWorker } from './abort.js';
 import { Brake } from './brake.js';
 import type { ServerParts, WorkerContext } from './context.js';
+import type { GatedWorker } from './gated-worker.js';
 import { Intake } from './intake.js';
 import { Liveness } from './liveness.js';
 import { createPagesWorker } from './pages.js';
@@ -63,7 +64,7 @@ export class Daemon {
   private readonly connections: Redis[] = [];
   private readonly servers = new Map<string, ServerParts>();
   private readonly limiters: { close(): void }[] = [];
-  private readonly startWorkers: Worker[] = [];
+  private readonly startWorkers: GatedWorker[] = [];
   private readonly otherWorkers: Worker[] = [];
   private readonly wakeups: Wakeups;
   private readonly sweep: Sweep;
@@ -179,8 +180,15 @@ export class Daemon {
     const starts = Promise.allSettled(this.startWorkers.map((worker) => worker.close()));
     this.wakeups.wakeAll();
     const others = Promise.allSettled(this.otherWorkers.map((worker) => worker.close()));
-    const othersLeft = await timedOut(Promise.all([others, chores]), graceMs);
-    const startsLeft = await timedOut(starts, ctx.config.start.timeoutMs + closingMs);
+    const [othersLeft, startsLate] = await Promise.all([
+      timedOut(Promise.all([others, chores]), graceMs),
+      timedOut(starts, graceMs),
+    ]);
+    // With Redis away a worker without a job cannot close either; it is not waited for.
+    const startsInHand = startsLate && this.startWorkers.some((worker) => worker.busy);
+    const startsLeft = startsInHand
+      ? await timedOut(starts, Math.max(0, ctx.config.start.timeoutMs - graceMs) + closingMs)
+      : startsLate;
     clearTimeout(cut);
     if (othersLeft || startsLeft) {
       ctx.log.warn({ event: 'daemon.cut' }, 'some jobs did not end in time; other workers take them up');

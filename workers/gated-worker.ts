@@ -63,6 +63,11 @@ export class GatedWorker extends FetchingWorker {
     return this.tickets.get(token) ?? { member: '', probing: false };
   }
 
+  /** Whether jobs are being worked on. */
+  get busy(): boolean {
+    return this.inHand.size > 0;
+  }
+
   /** The job at the head does not fit now (memory): nothing is taken until a slot is released, or for a second. */
   restUntilRelease(): void {
     this.resting = true;

@@ -1,4 +1,3 @@
-import type { Worker } from 'bullmq';
 import type { ServerConfig } from '../src/config.js';
 import { checkInput } from '../src/mcp/input-check.js';
 import type { RunView, ScrapeServer } from '../src/mcp/port.js';
@@ -26,7 +25,7 @@ const removedMessage = 'Its job was removed from the queue by its producer; noth
  * Takes a start job (with a run slot, through the gate), starts the run once, saves its id before anything else, and
  * hands on to poll. Refusals put the job back and hold what is at fault; an unanswered start is reconciled.
  */
-export function createStartWorker(ctx: WorkerContext, server: ServerConfig, wakeups: Wakeups): Worker {
+export function createStartWorker(ctx: WorkerContext, server: ServerConfig, wakeups: Wakeups): GatedWorker {
   const { slots } = ctx.server(server.name);
   const concurrency = Math.min(server.limits.runs, 64);
   const worker: GatedWorker = new GatedWorker(
