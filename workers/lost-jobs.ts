@@ -53,18 +53,20 @@ async function settleAlone(ctx: WorkerContext, scrape: string): Promise<void> {
   const { attempt } = await ctx.store.load(scrape);
   if (attempt === null) return;
   const server = attempt.spec?.server ?? onlyServer(ctx);
-  const end = (outcome: 'cancelled' | 'start_unknown', message: string) =>
-    publishAs(ctx, attempt, decide(outcome, message, ctx.now()), 0);
+  const cancelled = () => publishAs(ctx, attempt, decide('cancelled', removed, ctx.now()), 0);
   switch (attempt.phase) {
     case 'queued':
-      if (!(await hasJob(ctx, attempt, ['start']))) await end('cancelled', removed);
+      if (!(await hasJob(ctx, attempt, ['start']))) await cancelled();
       return;
     case 'starting':
       if (await hasJob(ctx, attempt, ['start', 'poll'])) return;
-      if (attempt.intentAt === null) await end('cancelled', removed);
-      else if (ctx.now() - attempt.intentAt >= ctx.timing.unknownAfterMs)
-        await end('start_unknown', `${removed} The answer to its start call had been lost.`);
-      return;
+      if (attempt.intentAt === null) {
+        await cancelled();
+        return;
+      }
+      // A run may exist: it is looked for, and aborted once it is found.
+      await ctx.cancel(scrape);
+      return ctx.queues.addStage('poll', attempt, server);
     case 'running':
     case 'aborting':
     case 'reading':

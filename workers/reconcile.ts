@@ -18,12 +18,7 @@ const clockSlackMs = 120_000;
 export async function toSearch(ctx: WorkerContext, step: Step): Promise<Next> {
   const { attempt, server } = step;
   const from = { lowest: 'starting', highest: 'starting' } as const;
-  const { scrape } = await readStartJob(ctx, attempt);
-  const patch: AttemptPatch = {
-    ambiguousSince: attempt.ambiguousSince ?? ctx.now(),
-    stallBase: step.stallBase,
-    ...(scrape === null ? {} : { asked: { tool: scrape.tool, input: scrape.input } }),
-  };
+  const patch = { ambiguousSince: attempt.ambiguousSince ?? ctx.now(), stallBase: step.stallBase };
   if ((await ctx.store.advance(attempt, step.lock, from, null, patch)) === 'stale') return complete;
   await ctx.server(server).slots.toRun(attempt.scrape);
   await ctx.queues.addStage('poll', attempt, server, { delayMs: 500 });
@@ -46,7 +41,7 @@ export async function search(ctx: WorkerContext, step: Step): Promise<Next> {
         ctx.server(server).account,
         attempt.intentAt,
         after.runId,
-        { repliedAt: ctx.now(), asked: null },
+        { repliedAt: ctx.now() },
         ctx.config.keep.settledMs,
       );
       // Another scrape was quicker to claim it: look on.

@@ -29,7 +29,7 @@ export class RefusalStreaks {
 
   async unrecognised(ctx: WorkerContext, step: Step, tool: string, decision: Decision): Promise<Next> {
     const { attempt, server } = step;
-    const patch = { intentAt: null, startedAt: null, deadlineAt: null };
+    const patch = { intentAt: null, asked: null, startedAt: null, deadlineAt: null };
     const from = { lowest: 'queued', highest: 'starting' } as const;
     if ((await ctx.store.advance(attempt, step.lock, from, null, patch)) === 'stale') return complete;
     const pending = this.pendingKey(server, tool);

@@ -25,7 +25,7 @@ export async function refused(
     step.lock,
     { lowest: 'queued', highest: 'starting' },
     null,
-    { intentAt: null, startedAt: null, deadlineAt: null },
+    { intentAt: null, asked: null, startedAt: null, deadlineAt: null },
   );
   if (written === 'stale') return complete;
   switch (refusal.hold) {

@@ -148,6 +148,7 @@ async function startRun(
       deadlineAt: intentAt + scrape.deadlineMs,
       spec: runSpec(scrape),
       digest: digestOf(scrape.tool, scrape.input, scrape.server),
+      asked: { tool: scrape.tool, input: scrape.input },
       stallBase: step.stallBase,
     },
   );
@@ -159,7 +160,7 @@ async function startRun(
   ]);
   // The last look before money is spent: a cancel from here on finds the intent, and the run is aborted.
   if (marked !== null && marked.cancelledAt !== null) {
-    const none = { intentAt: null, startedAt: null, deadlineAt: null };
+    const none = { intentAt: null, asked: null, startedAt: null, deadlineAt: null };
     await ctx.store.advance(step.attempt, step.lock, { lowest: 'starting', highest: 'starting' }, null, none);
     const decision = decide('cancelled', cancelledMessage(step.attempt), ctx.now());
     return without(await settle(ctx, step, decision));

@@ -100,7 +100,7 @@ local owner = redis.call('GET', KEYS[2])
 if owner and owner ~= ARGV[4] then return 4 end
 redis.call('SET', KEYS[2], ARGV[4], 'PX', ARGV[5])
 redis.call('HSET', KEYS[1], 'ph', '2', 'rid', ARGV[3])
-redis.call('HDEL', KEYS[1], 'it', 'as')
+redis.call('HDEL', KEYS[1], 'it', 'as', 'ak')
 for i = 6, #ARGV, 2 do
   if ARGV[i + 1] == '' then redis.call('HDEL', KEYS[1], ARGV[i]) else redis.call('HSET', KEYS[1], ARGV[i], ARGV[i + 1]) end
 end

@@ -74,7 +74,7 @@ export interface Attempt {
   readonly intentAt: number | null;
   /** Set when the answer of a start was lost: what is being done about it. */
   readonly ambiguousSince: number | null;
-  /** What that start asked for, kept while its run is looked for: its public job may be removed meanwhile. */
+  /** What the start call under way asks for: its public job may be removed before its run is known, or found. */
   readonly asked: { readonly tool: string; readonly input: Readonly<Record<string, unknown>> } | null;
   readonly startedAt: number | null;
   readonly deadlineAt: number | null;
