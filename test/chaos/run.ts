@@ -163,6 +163,7 @@ async function openWorkers(
     limits: { answerBytes: 2_000_000 },
     results: { dir: results },
     http: { port: 0 },
+    shutdown: { grace: '10s' },
     // Half the runs of the mix may be bad without a tool being at fault.
     brake: { badRatio: 1 },
   };
