@@ -2,7 +2,7 @@ import { isatty } from 'node:tty';
 import pino from 'pino';
 import { prettyFactory } from 'pino-pretty';
 import { createScrubber, type Scrubber, secretMark } from './config/scrub.js';
-import { cleanText } from './scrape/clean-text.js';
+import { cleanText, escapeInvisible } from './scrape/clean-text.js';
 
 /** A pino logger; children share the secrets of the one they come from. */
 export type Logger = pino.Logger & {
@@ -85,15 +85,6 @@ function prettyWriter(destination: NonNullable<LoggerOptions['destination']>, sc
     const printed = print(entry as object);
     if (printed !== undefined) destination.write(printed);
   };
-}
-
-/** JSON stays the same document; only what a terminal might act on is written as `\uXXXX`. */
-function escapeInvisible(line: string): string {
-  return line.replace(/(?!\n)[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, (character) =>
-    [...Array(character.length).keys()]
-      .map((index) => `\\u${character.charCodeAt(index).toString(16).padStart(4, '0')}`)
-      .join(''),
-  );
 }
 
 function shorten(line: string): string {

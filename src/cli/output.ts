@@ -1,5 +1,6 @@
 import pc from 'picocolors';
 import { ExitCode } from '../errors.js';
+import { escapeInvisible } from '../scrape/clean-text.js';
 
 export type Colors = ReturnType<typeof pc.createColors>;
 
@@ -25,7 +26,7 @@ export function say(line = ''): void {
 
 /** A document for programs: one, or one a line. */
 export function printJson(value: unknown, style: 'document' | 'line' = 'document'): void {
-  print(JSON.stringify(value, null, style === 'document' ? 2 : undefined));
+  print(escapeInvisible(JSON.stringify(value, null, style === 'document' ? 2 : undefined)));
 }
 
 /** A reader that went away (`| head`) ends the program quietly, whatever it was about to say. */

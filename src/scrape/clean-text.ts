@@ -25,6 +25,18 @@ export function cleanText(text: unknown, max = 200): string {
   return `${characters.slice(0, Math.max(0, max - 1)).join('')}…`;
 }
 
+/**
+ * JSON, or lines of it, with what a terminal might act on written as `\uXXXX`: it stays the same document. JSON itself
+ * escapes the controls below U+0020 alone.
+ */
+export function escapeInvisible(json: string): string {
+  return json.replace(/(?!\n)[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, (character) =>
+    [...Array(character.length).keys()]
+      .map((index) => `\\u${character.charCodeAt(index).toString(16).padStart(4, '0')}`)
+      .join(''),
+  );
+}
+
 /** What kind of value it is, in the words of a configuration file: never its content. */
 export function describeType(value: unknown): string {
   if (value === undefined) return 'nothing';
