@@ -1,15 +1,55 @@
 import { defineConfig } from 'vitest/config';
 
+/** Tests of one part at a time: they leave nothing behind, so that files of one worker can share what they import. */
+const units = [
+  'config',
+  'docs',
+  'fuzz',
+  'grafana',
+  'mcp',
+  'metrics',
+  'run',
+  'scrape',
+  'security',
+  'simulator',
+];
+/** Real processes killed, frozen and cut off: minutes of waiting, run by `npm run test:guarantees`. */
+const guarantees = ['test/guarantees/**/*.test.ts', 'test/kill/**/*.test.ts'];
+
+const shared = {
+  testTimeout: 30_000,
+  hookTimeout: 30_000,
+  pool: 'forks',
+  // Most of the time is waiting (runs, verified ends, locks), not computing.
+  maxWorkers: 4,
+  // Concurrent tests mostly wait: for runs to end, and for the five seconds before an end of a dataset is believed.
+  maxConcurrency: 20,
+} as const;
+
+const unitFiles = [...units.map((unit) => `test/${unit}/**/*.test.ts`), 'test/*.test.ts'];
+
 export default defineConfig({
   test: {
-    include: ['test/**/*.test.ts'],
-    exclude: ['test/real/**', '**/node_modules/**'],
-    testTimeout: 20_000,
-    hookTimeout: 20_000,
-    pool: 'forks',
-    // Most of the time is waiting (runs, verified ends, locks), not computing.
-    maxWorkers: 4,
-    // Concurrent tests mostly wait: for runs to end, and for the five seconds before an end of a dataset is believed.
-    maxConcurrency: 20,
+    maxWorkers: shared.maxWorkers,
+    projects: [
+      { test: { ...shared, name: 'unit', include: unitFiles, isolate: false } },
+      {
+        test: {
+          ...shared,
+          name: 'whole',
+          include: ['test/**/*.test.ts'],
+          exclude: ['test/real/**', '**/node_modules/**', ...unitFiles, ...guarantees],
+        },
+      },
+      {
+        test: {
+          ...shared,
+          name: 'guarantees',
+          include: guarantees,
+          testTimeout: 120_000,
+          hookTimeout: 60_000,
+        },
+      },
+    ],
   },
 });
