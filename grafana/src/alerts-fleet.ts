@@ -1,6 +1,6 @@
 import type { Alert } from './alert.js';
 import type { Scale } from './scale.js';
-import { settings as s } from './settings.js';
+import { settings as s, type Window, windows } from './settings.js';
 
 /** What goes wrong under all servers: processes, Redis, the sink, the work as a whole. */
 export function fleetAlerts(scale: Scale): Alert[] {
@@ -70,7 +70,7 @@ export function fleetAlerts(scale: Scale): Alert[] {
       name: 'TrawlRedisNearlyFull',
       severity: 'critical',
       layer: 'platform',
-      for: s.for.platform,
+      for: s.for.hold,
       labels: [],
       expr: `max_over_time(trawl:redis_used:ratio[${text(s.bridge)}]) > ${s.redis.fullRatio}`,
       summary: () => 'Redis is nearly full',
@@ -229,7 +229,7 @@ export function fleetAlerts(scale: Scale): Alert[] {
         `${w.value('number')} in the last hour; the reasons are in the log (event job.invalid) and in intake:rejected.`,
       dashboard: 'overview',
     },
-    ...burnAlerts(),
+    ...burnAlerts(scale),
     {
       name: 'TrawlWatchdog',
       severity: 'info',
@@ -247,14 +247,26 @@ export function fleetAlerts(scale: Scale): Alert[] {
   ];
 }
 
-function burnAlerts(): Alert[] {
-  const windowed = (least: number, pairs: readonly { factor: number; long: string; short: string; volume: string }[]) =>
+interface Pair {
+  readonly factor: number;
+  readonly long: Window;
+  readonly short: string;
+  readonly volume: string;
+}
+
+/**
+ * @param seen the objective has to have been measured for half of the long window: a week-old budget is not judged by its
+ * first hour
+ */
+function burnAlerts(scale: Scale): Alert[] {
+  const windowed = (least: number, pairs: readonly Pair[], seen: boolean) =>
     pairs
       .map(({ factor, long, short, volume }) => {
         const limit = `on (objective) group_left () ${limits(factor)}`;
         return (
           `(trawl:objective:bad_ratio_${long} > ${limit} and trawl:objective:bad_ratio_${short} > ${limit}` +
-          ` and trawl:objective:total_${volume} >= ${least})`
+          ` and trawl:objective:total_${volume} >= ${least}` +
+          `${seen ? ` and trawl:objective:total_5m offset ${scale.text(windows[long] / 2)}` : ''})`
         );
       })
       .join(' or ');
@@ -276,7 +288,7 @@ function burnAlerts(): Alert[] {
       name: 'TrawlBurnFast',
       severity: 'critical',
       for: s.for.effect,
-      expr: windowed(s.burn.minFast, s.burn.fast),
+      expr: windowed(s.burn.minFast, s.burn.fast, false),
       summary: (w) =>
         `${w.label('server')}: the objective "${w.label('objective')}" will be missed within days`,
       loses: (w) =>
@@ -289,7 +301,7 @@ function burnAlerts(): Alert[] {
       name: 'TrawlBurnSlow',
       severity: 'warning',
       for: s.for.effect,
-      expr: windowed(s.burn.minSlow, s.burn.slow),
+      expr: windowed(s.burn.minSlow, s.burn.slow, true),
       summary: (w) =>
         `${w.label('server')}: the objective "${w.label('objective')}" will be missed this month`,
       loses: (w) =>

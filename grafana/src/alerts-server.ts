@@ -14,11 +14,16 @@ const bothAbove = (ratio: string, least: number) => `${ratio}_1h > ${least} and 
 /** What goes wrong at a server or with one of its tools. */
 export function serverAlerts(scale: Scale): Alert[] {
   /**
-   * The brake stops all runs of a tool but a probe every 5 minutes: the hour before keeps its good ratio, and the last 15
-   * minutes may have no run. The ratio seen last is then what counts.
+   * The brake stops all runs of a tool but a probe every 5 minutes: the hour before keeps its good ratio, and minutes go by
+   * without a run. The ratios seen last are then what counts.
    */
-  const whileBraked = (ratio: string) =>
-    `(last_over_time(${ratio}_15m[${scale.text(3_600)}]) and on (server, tool) trawl:braked)`;
+  const whileBraked = (ratio: string, least: string) =>
+    ['5m', '15m']
+      .map(
+        (w) =>
+          `(last_over_time(${ratio}_${w}[${scale.text(3_600)}]) > ${least} and on (server, tool) trawl:braked)`,
+      )
+      .join(' or ');
   const held = (reason: string) => `trawl:server_held{reason="${reason}"} == 1`;
   return [
     {
@@ -32,7 +37,7 @@ export function serverAlerts(scale: Scale): Alert[] {
         ` and trawl:done:count_1h >= ${s.empty.minRuns})` +
         ` or (sum by (server, tool) (0 * trawl:empty:row) + 1` +
         ` unless trawl:empty:usual_ratio >= ${s.empty.rowUsualBelow})` +
-        ` or (${whileBraked('trawl:empty:ratio')} > trawl:empty:threshold)`,
+        ` or ${whileBraked('trawl:empty:ratio', 'trawl:empty:threshold')}`,
       summary: (w) => `${w.label('tool')} on ${w.label('server')}: runs succeed with nothing in them`,
       loses: (w) => `Users of ${w.label('tool')} get no items though its runs succeed`,
       affected: { what: 'scrapes ended empty in the last hour', ...sumOf('trawl:empty:count_1h') },
@@ -48,7 +53,7 @@ export function serverAlerts(scale: Scale): Alert[] {
       for: s.for.cause,
       labels: tool,
       expr:
-        `(${bothAbove('trawl:rejected:ratio', s.rejected.ratio)} or ${whileBraked('trawl:rejected:ratio')} > ${s.rejected.ratio})` +
+        `(${bothAbove('trawl:rejected:ratio', s.rejected.ratio)} or ${whileBraked('trawl:rejected:ratio', String(s.rejected.ratio))})` +
         ` and sum by (server, tool) (trawl:settled:count_1h{outcome="rejected"}) >= ${s.rejected.minScrapes - 0.5}` +
         ` and on (server) trawl:invalid_params:count_6h >= ${s.rejected.minInvalidParams - 0.5}`,
       summary: (w) =>
@@ -70,7 +75,7 @@ export function serverAlerts(scale: Scale): Alert[] {
       for: s.for.effect,
       labels: tool,
       expr:
-        `(${bothAbove('trawl:rejected:ratio', s.rejected.ratio)} or ${whileBraked('trawl:rejected:ratio')} > ${s.rejected.ratio})` +
+        `(${bothAbove('trawl:rejected:ratio', s.rejected.ratio)} or ${whileBraked('trawl:rejected:ratio', String(s.rejected.ratio))})` +
         ` and sum by (server, tool) (trawl:settled:count_1h{outcome="rejected"}) >= ${s.rejected.minScrapes - 0.5}` +
         ` unless on (server) trawl:invalid_params:count_6h >= ${s.rejected.minInvalidParams - 0.5}` +
         ` unless on () sum(trawl:jobs_invalid:count_1h{source="bullmq"})` +

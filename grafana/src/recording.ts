@@ -23,24 +23,23 @@ export function recordingRules(scale: Scale): RecordingRule[] {
   const increase = (selector: string, window: Window) => `increase(${selector}[${span(window)}])`;
   /**
    * The increase of a counter whose series may be new: `increase` misses the value a series is born with, and with labels
-   * that are not known before (a code, a result) that is the whole incident. The born value counts only when the process
-   * was there before, or is new itself; after an outage of Prometheus every series looks new.
+   * that are not known before (a code, a result) that is the whole incident. Born means that its process was seen more
+   * often in the window than it was; after an outage of Prometheus every series is new, and was seen as often.
    */
   const counted = (selector: string, window: Window) =>
-    `((${selector} unless ${selector} offset ${span(window)}) and on (job, instance) trawl:process:seen_${window}` +
+    `(((${selector} unless ${selector} offset ${span(window)})` +
+    ` and (count_over_time(${selector}[${span(window)}]) < on (job, instance) group_left () trawl:process:samples_${window}))` +
     ` or ${increase(selector, window)})`;
   const each = <W extends Window>(list: readonly W[], make: (window: W) => RecordingRule[]) =>
     list.flatMap(make);
-  const history = `[${scale.text(s.empty.history)}:${span('1h')}] offset ${scale.text(s.empty.historyBefore)}`;
+  const history = `[${scale.text(s.empty.history)}:${span('6h')}] offset ${scale.text(s.empty.historyBefore)}`;
   const over = (numerator: string, denominator: string) => `${numerator} / (${denominator} > 0)`;
 
   return [
     ...each(['5m', '15m', '1h', '6h'], (w) => [
       {
-        record: `trawl:process:seen_${w}`,
-        expr:
-          `(up{job="${s.job}"} offset ${span(w)} == 1) or (up{job="${s.job}"} == 1 and on (job, instance)` +
-          ` (time() - process_start_time_seconds{job="${s.job}"} < ${scale.seconds(windows[w])}))`,
+        record: `trawl:process:samples_${w}`,
+        expr: `sum by (job, instance) (count_over_time(trawl_build_info[${span(w)}]))`,
       },
     ]),
     ...each(['5m', '15m', '1h', '6h'], (w) => [
@@ -57,7 +56,7 @@ export function recordingRules(scale: Scale): RecordingRule[] {
         expr: `sum by (server, tool) (trawl:settled:count_${w}{outcome="empty"})`,
       },
     ]),
-    ...each(['15m', '1h'], (w) => [
+    ...each(['5m', '15m', '1h'], (w) => [
       { record: `trawl:empty:ratio_${w}`, expr: over(`trawl:empty:count_${w}`, `trawl:done:count_${w}`) },
       {
         record: `trawl:rejected:ratio_${w}`,
@@ -70,8 +69,8 @@ export function recordingRules(scale: Scale): RecordingRule[] {
     {
       record: 'trawl:empty:usual_ratio',
       expr:
-        `sum_over_time(trawl:empty:count_1h${history})` +
-        ` / (sum_over_time(trawl:done:count_1h${history}) >= ${s.empty.historyRuns})`,
+        `sum_over_time(trawl:empty:count_6h${history})` +
+        ` / (sum_over_time(trawl:done:count_6h${history}) >= ${s.empty.historyRuns})`,
     },
     {
       record: 'trawl:empty:threshold',
@@ -144,17 +143,21 @@ export function recordingRules(scale: Scale): RecordingRule[] {
             `(sum(trawl:jobs_invalid:count_${w}) + sum(${increase('trawl_scrapes_submitted_total', w)}))`,
           ),
         },
-        {
-          record: `trawl:cost:usd_${w}`,
-          expr: `sum by (server, tool) (${increase('trawl_usage_usd_total', w)})`,
-        },
-        {
-          record: `trawl:runs:count_${w}`,
-          expr: `sum by (server, tool) (trawl:settled:count_${w}{outcome!~"${withoutRun}"})`,
-        },
-        { record: `trawl:cost:per_run_${w}`, expr: over(`trawl:cost:usd_${w}`, `trawl:runs:count_${w}`) },
       ];
     }),
+    ...each(['15m', '1h', '6h'], (w) => [
+      {
+        record: `trawl:cost:usd_${w}`,
+        expr: `sum by (server, tool) (${increase('trawl_usage_usd_total', w)})`,
+      },
+      {
+        record: `trawl:runs:count_${w}`,
+        expr: `sum by (server, tool) (trawl:settled:count_${w}{outcome!~"${withoutRun}"})`,
+      },
+    ]),
+    ...each(['15m', '1h'], (w) => [
+      { record: `trawl:cost:per_run_${w}`, expr: over(`trawl:cost:usd_${w}`, `trawl:runs:count_${w}`) },
+    ]),
     {
       record: 'trawl:invalid_params:count_6h',
       expr: `sum by (server) (${counted('trawl_mcp_protocol_errors_total{operation="start",code="-32602"}', '6h')})`,
@@ -162,8 +165,8 @@ export function recordingRules(scale: Scale): RecordingRule[] {
     {
       record: 'trawl:cost:usual_per_run',
       expr:
-        `sum_over_time(trawl:cost:usd_1h${history})` +
-        ` / (sum_over_time(trawl:runs:count_1h${history}) >= ${s.cost.historyRuns})`,
+        `sum_over_time(trawl:cost:usd_6h${history})` +
+        ` / (sum_over_time(trawl:runs:count_6h${history}) >= ${s.cost.historyRuns})`,
     },
     {
       record: 'trawl:cost:usd_1d',
@@ -218,7 +221,10 @@ export function recordingRules(scale: Scale): RecordingRule[] {
         ),
       },
     ]),
-    { record: 'trawl:objective:bad_ratio_5m', expr: over('trawl:objective:bad_5m', 'trawl:objective:total_5m') },
+    {
+      record: 'trawl:objective:bad_ratio_5m',
+      expr: over('trawl:objective:bad_5m', 'trawl:objective:total_5m'),
+    },
   ];
 
   function slower(histogram: string, labels: string, seconds: number, window: Window): string {

@@ -70,8 +70,11 @@ export const settings = {
     minFast: 20,
     minSlow: 50,
   },
-  /** How long a condition has to last. Effects wait longer than their causes, so that the cause mutes them in time. */
-  for: { platform: minutes(1), hold: minutes(1), cause: minutes(5), effect: minutes(10), notice: minutes(5) },
+  /**
+   * How long a condition has to last. Effects wait longer than their causes, so that the cause mutes them in time; `hold`
+   * is longer than `bridge`, which keeps a hold of a second alive for two minutes.
+   */
+  for: { platform: minutes(1), hold: minutes(3), cause: minutes(5), effect: minutes(10), notice: minutes(5) },
 } as const;
 
 export type Settings = typeof settings;

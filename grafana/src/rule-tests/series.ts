@@ -47,7 +47,8 @@ export function counter(...phases: readonly Phase[]): Values {
 
 /** A counter whose series is born late, with a value already. */
 export function born(at: number, first: number, minutes: number, perMinute = 0): Values {
-  return (step) => `_x${Math.round(at / step)} ${first}+${perMinute * step}x${Math.round(minutes / step) - 1}`;
+  return (step) =>
+    `_x${Math.round(at / step)} ${first}+${perMinute * step}x${Math.round(minutes / step) - 1}`;
 }
 
 /** A gauge that stands at these values, phase after phase. */
@@ -75,7 +76,8 @@ export const name = (metric: string, labels = ''): string =>
   `${metric}{${[labels, target].filter((each) => each !== '').join(',')}}`;
 export const tool = 'compass/crawler-google-places';
 const pair = `server="apify",tool="${tool}"`;
-export const settled = (outcome: string) => name('trawl_scrapes_settled_total', `${pair},outcome="${outcome}"`);
+export const settled = (outcome: string) =>
+  name('trawl_scrapes_settled_total', `${pair},outcome="${outcome}"`);
 export const submitted = name('trawl_scrapes_submitted_total', pair);
 export const calls = (operation: string, result: string) =>
   name('trawl_mcp_requests_total', `server="apify",operation="${operation}",result="${result}"`);
@@ -84,10 +86,13 @@ export const protocolErrors = (operation: string, code: string) =>
 export const held = (reason: string) => name('trawl_server_held', `server="apify",reason="${reason}"`);
 export const toolHeld = (reason: string) => name('trawl_tool_held', `${pair},reason="${reason}"`);
 export const usage = name('trawl_usage_usd_total', pair);
-export const jobs = (queue: string, state: string) => name('trawl_queue_jobs', `queue="${queue}",state="${state}"`);
-export const fetched = (queue: string) => name('trawl_worker_last_fetch_timestamp_seconds', `queue="${queue}"`);
+export const jobs = (queue: string, state: string) =>
+  name('trawl_queue_jobs', `queue="${queue}",state="${state}"`);
+export const fetched = (queue: string) =>
+  name('trawl_worker_last_fetch_timestamp_seconds', `queue="${queue}"`);
 export const runDuration = (le: string) => name('trawl_run_duration_seconds_bucket', `${pair},le="${le}"`);
-export const lateness = (le: string) => name('trawl_poll_lateness_seconds_bucket', `server="apify",le="${le}"`);
+export const lateness = (le: string) =>
+  name('trawl_poll_lateness_seconds_bucket', `server="apify",le="${le}"`);
 export const latenessCount = name('trawl_poll_lateness_seconds_count', 'server="apify"');
 export const took = (le: string) =>
   name('trawl_mcp_request_duration_seconds_bucket', `server="apify",operation="read",le="${le}"`);
@@ -103,13 +108,33 @@ export function fleet(...load: readonly Phase[]): SeriesSet {
   const all = load.reduce((sum, [minutes]) => sum + minutes, 0);
   const grows = (perMinute: number) =>
     counter(...load.map(([minutes, share]) => [minutes, share * perMinute] as const));
-  const stands = (value: number) => gauge(...load.map(([minutes, share]) => [minutes, share * value] as const));
+  const stands = (value: number) =>
+    gauge(...load.map(([minutes, share]) => [minutes, share * value] as const));
   const always = (value: number) => gauge([all, value]);
-  const reasons = ['auth', 'payment', 'capacity', 'rate_limit', 'tools_missing', 'unreachable', 'brake', 'paused'];
-  const never = ['low_count', 'capped', 'deadline_exceeded', 'cancelled', 'expired', 'rejected', 'start_unknown', 'lost', 'errored'];
+  const reasons = [
+    'auth',
+    'payment',
+    'capacity',
+    'rate_limit',
+    'tools_missing',
+    'unreachable',
+    'brake',
+    'paused',
+  ];
+  const never = [
+    'low_count',
+    'capped',
+    'deadline_exceeded',
+    'cancelled',
+    'expired',
+    'rejected',
+    'start_unknown',
+    'lost',
+    'errored',
+  ];
   return {
     [up]: always(1),
-    [name('process_start_time_seconds')]: always(-864_000),
+    [name('trawl_build_info', 'version="0.1.0"')]: always(1),
     [submitted]: grows(10),
     [settled('succeeded')]: grows(8.8),
     [settled('empty')]: grows(0.5),
