@@ -105,13 +105,29 @@ export async function reapRuns(ctx: WorkerContext): Promise<void> {
     const { port } = ctx.server(server);
     const described = await port.describe({ signal: ctx.stopping });
     if (!described.ok || !described.value.canList) continue;
-    for (let page = 0; page < listsAtMost; page += 1) {
-      const listed = await port.listRuns({ offset: page * 10, limit: 10 }, ctx.stopping);
-      if (!listed.ok) break;
-      for (const run of listed.value.runs) await examine(ctx, seen, server, run);
-      const oldest = listed.value.runs.at(-1)?.startedAtMs ?? 0;
-      if (listed.value.runs.length < 10 || oldest < ctx.now() - windowMs) break;
+    // Only those under way: among thousands that ended, a second run would lie beyond the lists of one turn.
+    for (const status of ['RUNNING', 'READY'] as const) await lookThrough(ctx, seen, server, status);
+  }
+}
+
+async function lookThrough(
+  ctx: WorkerContext,
+  seen: Sightings,
+  server: string,
+  status: 'RUNNING' | 'READY',
+): Promise<void> {
+  const { port } = ctx.server(server);
+  for (let page = 0; page < listsAtMost; page += 1) {
+    const request = { offset: page * 10, limit: 10, status };
+    let listed = await port.listRuns(request, ctx.stopping);
+    // One bad answer is not worth a whole turn, which a second run would go on for.
+    if (!listed.ok && listed.failure.refusal === 'none' && listed.failure.kind !== 'timeout') {
+      listed = await port.listRuns(request, ctx.stopping);
     }
+    if (!listed.ok) return;
+    for (const run of listed.value.runs) await examine(ctx, seen, server, run);
+    const oldest = listed.value.runs.at(-1)?.startedAtMs ?? 0;
+    if (listed.value.runs.length < 10 || oldest < ctx.now() - windowMs) return;
   }
 }
 

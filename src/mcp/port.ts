@@ -19,7 +19,10 @@ export interface ScrapeServer {
   readRecord(storeId: string, key: string, signal?: AbortSignal): Promise<CallResult<RecordView>>;
   abort(runId: string, signal?: AbortSignal): Promise<CallResult<RunView>>;
   /** The newest runs of the account, newest first, `limit` ≤ 10 a call; for reconciliation and the reaper. */
-  listRuns(request: { offset: number; limit: number }, signal?: AbortSignal): Promise<CallResult<RunListing>>;
+  listRuns(
+    request: { offset: number; limit: number; status?: 'READY' | 'RUNNING' },
+    signal?: AbortSignal,
+  ): Promise<CallResult<RunListing>>;
   close(): Promise<void>;
 }
 

@@ -212,14 +212,15 @@ class ApifyServer implements ScrapeServer {
   }
 
   async listRuns(
-    request: { offset: number; limit: number },
+    request: { offset: number; limit: number; status?: 'READY' | 'RUNNING' },
     signal?: AbortSignal,
   ): Promise<CallResult<RunListing>> {
     const limit = Math.min(10, Math.max(1, Math.floor(request.limit)));
+    const only = request.status === undefined ? {} : { status: request.status };
     return this.#call<RunListing>({
       operation: 'reconcile',
       name: helper.listRuns,
-      arguments: { offset: request.offset, limit, desc: true },
+      arguments: { offset: request.offset, limit, desc: true, ...only },
       timeoutMs: this.#tuning.callTimeoutMs,
       signal,
       read: (answer) => readRunList(answer, request),
