@@ -16,6 +16,9 @@ export type AfterSearch =
   | { readonly do: 'start_again' }
   | { readonly do: 'settle'; readonly decision: Decision };
 
+/** A search that could not be made even once in this long ends all the same. */
+const searchPatienceMs = 24 * 3_600_000;
+
 /**
  * Design B4: found → adopt; certainly not there (a list that covers the window, read at least 5 minutes after the
  * intent) → start again; else nothing is ever started again.
@@ -32,7 +35,7 @@ export function afterSearch(
   const since = now - (attempt.intentAt ?? now);
   if (search !== null && search.found !== null) return { do: 'adopt', runId: search.found };
   // Nothing could be read: the server is held or away, and that time does not count against the scrape.
-  if (canList && search === null) return { do: 'wait', until: now + 10_000 };
+  if (canList && search === null && since < searchPatienceMs) return { do: 'wait', until: now + 10_000 };
   if (!canList)
     return { do: 'settle', decision: unknown('The server offers no list of runs to look it up in.', now) };
   if (search?.covered && since >= patience.certainAfterMs) {
