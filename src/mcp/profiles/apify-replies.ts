@@ -277,7 +277,7 @@ function timeOf(value: unknown): number | null {
 function recordKeysOf(keys: unknown, secrets: readonly string[]): string[] {
   if (!Array.isArray(keys)) return [];
   return (keys as unknown[])
-    .filter((key) => typeof key === 'string' && key !== '' && key !== 'INPUT')
+    .filter((key) => typeof key === 'string' && key !== '' && key.length <= 256 && key !== 'INPUT')
     .slice(0, 200)
     .map((key) => cleanMessage(key, secrets, 256))
     .filter((key) => key !== '');
