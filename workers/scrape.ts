@@ -24,6 +24,7 @@ import { FetchingWorker } from './fetching-worker.js';
 import { factsOf, type PublicJob, readPublicJob, type ScrapeFacts } from './public-job.js';
 import { publish } from './publish.js';
 import { workerOptions } from './stage.js';
+import { takeTurn } from './suspects.js';
 
 /** Crashes of its workers after which a public job is settled as `errored`. */
 const crashesAllowed = 3;
@@ -52,7 +53,13 @@ async function handle(ctx: WorkerContext, job: Job, token: string): Promise<Outc
       const ended = await endPoison(ctx, job, message);
       if (ended !== null) return ended;
     }
-    return await take(ctx, job, token);
+    const turn = await takeTurn(ctx, publicQueue, job.id as string, crashes);
+    if (turn.do === 'wait') return await later(ctx, job, token, turn.ms);
+    try {
+      return await take(ctx, job, token);
+    } finally {
+      await turn.done();
+    }
   } catch (error) {
     if (error instanceof SinkHeldError) {
       ctx.metrics.sinkHeld(ctx.sink.name, true);

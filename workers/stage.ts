@@ -16,6 +16,7 @@ import { SinkHeldError } from '../src/sinks/contract.js';
 import type { WorkerContext } from './context.js';
 import { FetchingWorker } from './fetching-worker.js';
 import { publish } from './publish.js';
+import { takeTurn } from './suspects.js';
 
 /** What a worker's step ends with; `runStep` is the one place that says it to BullMQ. */
 export type Next =
@@ -103,7 +104,7 @@ export async function runStep(
     const crashes = job.stalledCounter ?? 0;
     const stallBase = crashes > 0 ? `${stage}:${crashes}` : null;
     const step: Step = { attempt, server, stage, job, lock, now: ctx.now(), stallBase };
-    next = isPoison(attempt, stage, crashes) ? await poisoned(ctx, step, crashes) : await handle(step);
+    next = await handleUnlessPoison(ctx, step, crashes, handle);
   } catch (error) {
     next = await afterFault(ctx, stage, server, job, lock, attempt, error);
   }
@@ -125,9 +126,23 @@ async function tellBullMQ(job: Job, token: string, next: Next): Promise<void> {
   }
 }
 
-function isPoison(attempt: Attempt, stage: Stage, crashes: number): boolean {
-  const [baseStage, base] = attempt.stallBase?.split(':') ?? [];
-  return crashes - (baseStage === stage ? Number(base) : 0) > crashesAllowed;
+async function handleUnlessPoison(
+  ctx: WorkerContext,
+  step: Step,
+  crashes: number,
+  handle: (step: Step) => Promise<Next>,
+): Promise<Next> {
+  const [baseStage, base] = step.attempt.stallBase?.split(':') ?? [];
+  const inARow = crashes - (baseStage === step.stage ? Number(base) : 0);
+  if (inARow > crashesAllowed) return poisoned(ctx, step, crashes);
+  const queue = stageQueue(step.stage, step.server);
+  const turn = await takeTurn(ctx, queue, step.job.id as string, inARow);
+  if (turn.do === 'wait') return { do: 'snooze', until: step.now + turn.ms };
+  try {
+    return await handle(step);
+  } finally {
+    await turn.done();
+  }
 }
 
 async function poisoned(ctx: WorkerContext, step: Step, crashes: number): Promise<Next> {

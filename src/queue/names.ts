@@ -120,6 +120,11 @@ export class Keys {
     return `${this.prefix}:intake:rejected`;
   }
 
+  /** The one job of a queue that is worked on though it may be what crashes its workers. */
+  suspect(queue: string): string {
+    return `${this.prefix}:suspect:${queue}`;
+  }
+
   get leader(): string {
     return `${this.prefix}:leader`;
   }

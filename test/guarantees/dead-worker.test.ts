@@ -1,11 +1,11 @@
 /**
  * Promise 6 with the spans of the product: the slots a killed process had reserved or bound come back within 30 s. Takes
- * half a minute by its nature, so it runs with `npm run test:slow` and in CI, not with `npm test`.
+ * half a minute by its nature.
  */
 import { afterAll, beforeAll, expect, it, vi } from 'vitest';
-import { Bench } from '../../workers/harness.js';
-import { input } from '../broken.js';
-import { killed, spawnWorker } from '../children.js';
+import { Bench } from '../workers/harness.js';
+import { input } from './broken.js';
+import { killed, spawnWorker } from './children.js';
 
 let bench: Bench;
 beforeAll(async () => {
