@@ -4,7 +4,7 @@ import type { Scale } from './scale.js';
 import { settings } from './settings.js';
 
 /** The data source's uid in grafana/provisioning/datasources. */
-export const datasourceUid = 'trawl-prometheus';
+export const datasourceUid = 'prometheus';
 const contactPoint = 'trawl-alertmanager';
 
 /** Provisioning files expand `$NAME`, so each `$` of a template is doubled. */

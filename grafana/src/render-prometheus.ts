@@ -16,6 +16,7 @@ const words: Words = {
       case 'number':
         return '{{ printf "%.0f" $value }}';
       case 'usd':
+        // biome-ignore lint/suspicious/noTemplateCurlyInString: a dollar sign, then a template of Prometheus.
         return '${{ printf "%.2f" $value }}';
       case 'seconds':
         return '{{ $value | humanizeDuration }}';

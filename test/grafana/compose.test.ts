@@ -14,6 +14,10 @@ interface Service {
   user?: string;
   healthcheck?: object;
   command?: string[];
+  build?: object;
+  cpus?: number;
+  mem_limit?: string;
+  profiles?: string[];
   ports?: string[];
   volumes?: (string | { type: string; source: string })[];
 }
@@ -35,13 +39,15 @@ describe('docker-compose.yml', () => {
 
   it.each(Object.entries(services))(
     '%s is pinned, checked, not root, and open to this machine alone',
-    (name, service) => {
-      // The worker's user and health check stand in its image, which is built here.
-      if (name !== 'worker') {
+    (_name, service) => {
+      // The user and health check of what is built here stand in the image.
+      if (service.build === undefined) {
         expect(service.image).toMatch(/:v?\d+\.\d+\.\d+/);
         expect(service.user).toMatch(/^[1-9]\d*:/);
         expect(service.healthcheck).toBeDefined();
       }
+      expect(service.cpus).toBeGreaterThan(0);
+      expect(service.mem_limit).toMatch(/^\d+[mg]$/);
       for (const port of service.ports ?? []) expect(port).toMatch(/^127\.0\.0\.1:/);
     },
   );
@@ -51,6 +57,23 @@ describe('docker-compose.yml', () => {
     expect(command).toContain('--appendonly yes');
     expect(command).toContain('--maxmemory-policy noeviction');
     expect(services.redis?.volumes).toEqual(['redis-data:/data']);
+  });
+
+  it('starts the simulator for a demo only, and looks after its health', () => {
+    const { sim } = services;
+    expect(sim?.profiles).toEqual(['demo']);
+    expect(sim?.command?.slice(0, 3)).toEqual(['node', 'dist/src/cli/bin.js', 'sim']);
+    expect(sim?.healthcheck).toBeDefined();
+    const others = Object.entries(services).filter(([name]) => name !== 'sim');
+    for (const [name, service] of others) expect(service.profiles, name).toBeUndefined();
+  });
+
+  it('lets Redis refuse writes before its container is killed', () => {
+    const bytes = (text = '') => Number.parseInt(text, 10) * (/g/.test(text) ? 1024 : 1);
+    const { redis } = services;
+    const maxmemory = redis?.command?.[(redis.command.indexOf('--maxmemory') ?? 0) + 1];
+    expect(bytes(maxmemory)).toBeGreaterThan(0);
+    expect(bytes(redis?.mem_limit)).toBeGreaterThanOrEqual(2 * bytes(maxmemory));
   });
 
   it('holds no password or token, and no default for one', () => {

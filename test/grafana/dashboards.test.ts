@@ -1,9 +1,10 @@
-import { readdirSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
-import { createMetrics } from '../../src/metrics/index.js';
+import { withoutVariables } from '../../grafana/src/dashboards/panel.js';
+import { faultsOf } from '../alerts/promql.js';
 
 interface Panel {
   id: number;
@@ -12,56 +13,35 @@ interface Panel {
   datasource: { uid: string };
   gridPos: { x: number; y: number; w: number; h: number };
   fieldConfig: { defaults: { unit: string } };
+  links: { url: string }[];
   targets: { refId: string; expr: string }[];
 }
 interface Dashboard {
   uid: string;
   panels: Panel[];
   templating: { list: { name: string; type: string }[] };
+  annotations: { list: { expr?: string }[] };
 }
 
 const folder = fileURLToPath(new URL('../../grafana', import.meta.url));
 const read = (path: string): string => readFileSync(join(folder, path), 'utf8');
 const files = readdirSync(join(folder, 'dashboards')).filter((name) => name.endsWith('.json'));
-const { registry } = createMetrics({ version: '0.1.0', servers: {}, process: true });
-const histogramSuffix = /_(bucket|sum|count)$/;
 
-/** Metric names of a query: words that begin as ours or the process's do. */
-const metricsOf = (expr: string): string[] => expr.match(/\b(trawl|process|nodejs)_[a-z0-9_]+/g) ?? [];
-
-function labelNames(metric: string): string[] {
-  const found = registry.getSingleMetric(metric) as unknown as { labelNames: string[] } | undefined;
-  return found?.labelNames ?? [];
-}
+it('are the four that the operations documents name', () => {
+  expect(files.sort()).toEqual(['overview.json', 'process.json', 'queues.json', 'server.json']);
+});
 
 describe.each(files)('dashboard %s', (file) => {
   const dashboard = JSON.parse(read(join('dashboards', file))) as Dashboard;
-  const queries = dashboard.panels.flatMap((panel) => panel.targets.map(({ expr }) => expr));
 
-  it('names only metrics that the registry has', () => {
-    const known = new Set(registry.getMetricsAsArray().map(({ name }) => name));
-    const used = queries.flatMap(metricsOf);
-    expect(used.length).toBeGreaterThan(0);
-    const unknown = used.filter((name) => !known.has(name) && !known.has(name.replace(histogramSuffix, '')));
-    expect(unknown).toEqual([]);
-    for (const expr of queries) expect(metricsOf(expr).length, expr).toBeGreaterThan(0);
-  });
-
-  it('selects and groups by labels that the metrics have', () => {
-    for (const expr of queries) {
-      for (const [, metric = '', selector = ''] of expr.matchAll(/(trawl_[a-z0-9_]+)\{([^}]*)\}/g)) {
-        const labels = [...selector.matchAll(/([a-z_]+)\s*(=~|!~|!=|=)/g)].map(([, label]) => label);
-        expect(labelNames(metric.replace(histogramSuffix, '')), metric).toEqual(
-          expect.arrayContaining(labels),
-        );
-      }
-      const grouped = [...expr.matchAll(/by \(([^)]*)\)/g)].flatMap(([, names = '']) => names.split(/,\s*/));
-      const present = metricsOf(expr).flatMap(labelNames);
-      expect([...present, 'le', 'job', 'instance'], expr).toEqual(expect.arrayContaining(grouped));
+  it('asks in valid PromQL for metrics and labels that there are', () => {
+    for (const { title, targets } of dashboard.panels) {
+      expect(targets.length, title).toBeGreaterThan(0);
+      for (const { expr } of targets) expect(faultsOf(withoutVariables(expr)), `${title}: ${expr}`).toBe('');
     }
   });
 
-  it('explains each panel, with a unit, an id of its own and a data source that can be chosen', () => {
+  it('explains each panel, with a unit, an id of its own, and a data source that can be chosen', () => {
     const ids = dashboard.panels.map(({ id }) => id);
     expect(new Set(ids).size).toBe(ids.length);
     for (const panel of dashboard.panels) {
@@ -72,7 +52,16 @@ describe.each(files)('dashboard %s', (file) => {
       expect(new Set(refs).size).toBe(refs.length);
     }
     const variables = dashboard.templating.list.map(({ name }) => name);
-    expect(variables).toEqual(expect.arrayContaining(['datasource', 'server', 'tool']));
+    expect(variables).toEqual(['datasource', 'server', 'tool']);
+  });
+
+  it('links each panel to a runbook that is there, and shows alerts as annotations', () => {
+    for (const { title, links } of dashboard.panels) {
+      const name = /^\/public\/runbooks\/(Trawl\w+\.md)$/.exec(links[0]?.url ?? '')?.[1] ?? '';
+      expect(name, title).not.toBe('');
+      expect(existsSync(join(folder, '../docs/runbooks', name)), title).toBe(true);
+    }
+    expect(dashboard.annotations.list.map(({ expr }) => expr ?? '').join()).toContain('ALERTS{');
   });
 
   it('has no panels over one another, all within the 24 columns', () => {
@@ -103,10 +92,21 @@ describe('provisioning', () => {
     const compose = parse(readFileSync(join(folder, '../docker-compose.yml'), 'utf8'));
     const { providers } = parse(read('provisioning/dashboards/trawl.yaml'));
     const { datasources } = parse(read('provisioning/datasources/prometheus.yaml'));
-    expect(compose.services.grafana.volumes).toContain(
-      `./grafana/dashboards:${providers[0].options.path}:ro`,
-    );
-    expect(Object.keys(compose.services)).toContain(new URL(datasources[0].url).hostname);
+    const { volumes } = compose.services.grafana;
+    expect(volumes).toContain(`./grafana/dashboards:${providers[0].options.path}:ro`);
+    // Runbook links in alerts and panels lead there.
+    expect(volumes).toContain('./docs/runbooks:/usr/share/grafana/public/runbooks:ro');
+    for (const { url } of datasources) expect(Object.keys(compose.services)).toContain(new URL(url).hostname);
+  });
+
+  it('lets Prometheus and Grafana tell the Alertmanager of the compose file', () => {
+    const { services } = parse(readFileSync(join(folder, '../docker-compose.yml'), 'utf8'));
+    const { alerting } = parse(read('prometheus/prometheus.yml'));
+    const { contactPoints } = parse(read('provisioning/alerting/contact-points.yaml'));
+    const [target] = alerting.alertmanagers[0].static_configs[0].targets;
+    expect(contactPoints[0].receivers[0].settings.url).toBe(`http://${target}`);
+    expect(Object.keys(services)).toContain(target.split(':')[0]);
+    expect(services.prometheus.volumes).toContain('./grafana/prometheus:/etc/prometheus:ro');
   });
 
   it('lets Prometheus scrape the port the worker serves', () => {

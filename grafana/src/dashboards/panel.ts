@@ -50,3 +50,10 @@ export const stacked = (spec: Omit<PanelSpec, 'kind' | 'width'> & { width?: numb
 /** A quantile over the chosen interval. */
 export const quantile = (q: number, histogram: string, selector: string, by = ''): string =>
   `histogram_quantile(${q}, sum by (${by === '' ? 'le' : `${by}, le`}) (rate(${histogram}_bucket{${selector}}[$__rate_interval])))`;
+
+/** A query as it is asked with all servers and tools chosen, for whoever is not Grafana. */
+export const withoutVariables = (expr: string, rateInterval = '1m'): string =>
+  expr
+    .replaceAll('$__rate_interval', rateInterval)
+    .replaceAll('($server)', '(.*)')
+    .replaceAll(/"\$(server|tool)"/g, '".*"');

@@ -61,7 +61,7 @@ export const processBoard: DashboardSpec = {
     }),
     lines({
       title: 'Memory by process',
-      description: 'Resident memory.',
+      description: 'Resident memory; it should level off after an hour.',
       runbook: 'TrawlWorkersDown',
       unit: 'bytes',
       queries: [[`sum by (instance) (process_resident_memory_bytes{${job}})`, '{{instance}}']],
@@ -108,7 +108,7 @@ export const processBoard: DashboardSpec = {
     }),
     lines({
       title: 'Pages written a second',
-      description: 'Pages made durable.',
+      description: 'Pages made durable, by server; about one a scrape and more for large ones.',
       runbook: 'TrawlSinkRefuses',
       unit: 'short',
       queries: [
