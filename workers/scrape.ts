@@ -25,6 +25,7 @@ import { factsOf, type PublicJob, readPublicJob, type ScrapeFacts } from './publ
 import { publish } from './publish.js';
 import { workerOptions } from './stage.js';
 import { takeTurn } from './suspects.js';
+import { mendUnreadable } from './unreadable.js';
 
 /** Crashes of its workers after which a public job is settled as `errored`. */
 const crashesAllowed = 3;
@@ -36,12 +37,18 @@ const faultsAllowed = 12;
  * outcome or begin the next attempt.
  */
 export function createScrapeWorker(ctx: WorkerContext): Worker {
-  return new FetchingWorker(
+  const worker = new FetchingWorker(
     publicQueue,
     (job, token) => handle(ctx, job, token ?? ''),
     workerOptions(ctx, 64, 20),
     ctx,
   );
+  worker.on('stalled', (jobId) => {
+    mendUnreadable(ctx, jobId).catch((error) =>
+      ctx.log.warn({ event: 'redis.error', err: error }, 'Redis error'),
+    );
+  });
+  return worker;
 }
 
 async function handle(ctx: WorkerContext, job: Job, token: string): Promise<OutcomeDocument> {
@@ -71,6 +78,13 @@ async function handle(ctx: WorkerContext, job: Job, token: string): Promise<Outc
     }
     if (error instanceof Error && isFlow(error)) throw error;
     if (error instanceof TrawlError && error.code === 'lock_lost') throw error;
+    if (isOutOfHand(error)) {
+      ctx.log.warn(
+        { event: 'lock.lost', jobId: job.id },
+        'this job is gone, or in the hands of another worker',
+      );
+      throw error;
+    }
     ctx.log.error(
       { event: 'step.fault', queue: publicQueue, err: error },
       'a step failed by a fault of ours',
@@ -86,6 +100,8 @@ async function afterFault(
   token: string,
   error: unknown,
 ): Promise<OutcomeDocument> {
+  // Counting on a job that was removed would bring back its key, empty.
+  if (!(await ctx.queues.publicExists(job.id as string))) throw error;
   const faults = await ctx.redis.hincrby(ctx.keys.job(publicQueue, job.id as string), 'faults', 1);
   if (faults > faultsAllowed) {
     const reason = error instanceof Error ? error.message.slice(0, 200) : 'unknown';
@@ -363,6 +379,12 @@ function keepForRetention(ctx: WorkerContext, job: Job): void {
   const { settledMs, failedMs, max } = ctx.config.keep;
   job.opts.removeOnComplete = { age: Math.ceil(settledMs / 1000), count: max };
   job.opts.removeOnFail = { age: Math.ceil(failedMs / 1000), count: max };
+}
+
+/** BullMQ's codes for a job that was removed, and for a lock that is gone or another's: nobody here is at fault. */
+function isOutOfHand(error: unknown): boolean {
+  const { code } = error as { code?: unknown };
+  return error instanceof Error && (code === -1 || code === -2 || code === -6);
 }
 
 function isFlow(error: Error): boolean {

@@ -85,7 +85,7 @@ export class Queues {
   }
 
   async publicExists(jobId: string): Promise<boolean> {
-    return (await this.connection.exists(this.keys.job(publicQueue, jobId))) === 1;
+    return (await this.connection.hexists(this.keys.job(publicQueue, jobId), 'timestamp')) === 1;
   }
 
   /** A public job that its producer delayed falls due now; nothing happens when it is not delayed. */
