@@ -218,6 +218,7 @@ async function afterFault(
       { event: 'sink.held', reason: error.reason, message: error.message },
       'the sink refuses writes; held',
     );
+    ctx.metrics.sinkError(ctx.sink.name);
     ctx.metrics.sinkHeld(ctx.sink.name, true);
     return { do: 'snooze', until: now + 5_000 };
   }
