@@ -1,4 +1,11 @@
-import { DelayedError, type Job, UnrecoverableError, WaitingChildrenError, type Worker } from 'bullmq';
+import {
+  DelayedError,
+  type Job,
+  UnrecoverableError,
+  WaitingChildrenError,
+  type Worker,
+  type WorkerOptions,
+} from 'bullmq';
 import { TrawlError } from '../src/errors.js';
 import { acceptScrape, conflict } from '../src/queue/accept.js';
 import { blankAttempt, type Lock, type Published } from '../src/queue/attempt-store.js';
@@ -40,7 +47,8 @@ export function createScrapeWorker(ctx: WorkerContext): Worker {
   const worker = new FetchingWorker(
     publicQueue,
     (job, token) => handle(ctx, job, token ?? ''),
-    workerOptions(ctx, 64, 20),
+    // Also for a job that BullMQ fails before it is handled.
+    { ...workerOptions(ctx, 64, 20), ...retention(ctx) },
     ctx,
   );
   worker.on('stalled', (jobId) => {
@@ -69,6 +77,7 @@ async function handle(ctx: WorkerContext, job: Job, token: string): Promise<Outc
     }
   } catch (error) {
     if (error instanceof SinkHeldError) {
+      ctx.metrics.sinkError(ctx.sink.name);
       ctx.metrics.sinkHeld(ctx.sink.name, true);
       ctx.log.warn(
         { event: 'sink.held', reason: error.reason, message: error.message },
@@ -310,7 +319,8 @@ async function refuse(ctx: WorkerContext, job: Job, read: PublicJob): Promise<Ou
 
 /** What to call a job whose name contradicts itself. */
 function unnamed(job: Job): Subject {
-  return { id: safeId(job.id ?? ''), batch: defaultBatch, server: '', tool: '', meta: null };
+  const named = splitJobKey(job.id ?? '') ?? { id: safeId(job.id ?? ''), batch: defaultBatch };
+  return { ...named, server: '', tool: '', meta: null };
 }
 
 /** The job is no scrape of its own: nothing is counted or written, and its producer still finds a document on it. */
@@ -376,9 +386,15 @@ async function later(ctx: WorkerContext, job: Job, token: string, ms: number): P
 
 /** The producer's `removeOnComplete` must not shorten retention (design A2). */
 function keepForRetention(ctx: WorkerContext, job: Job): void {
+  Object.assign(job.opts, retention(ctx));
+}
+
+function retention(ctx: WorkerContext): Pick<WorkerOptions, 'removeOnComplete' | 'removeOnFail'> {
   const { settledMs, failedMs, max } = ctx.config.keep;
-  job.opts.removeOnComplete = { age: Math.ceil(settledMs / 1000), count: max };
-  job.opts.removeOnFail = { age: Math.ceil(failedMs / 1000), count: max };
+  return {
+    removeOnComplete: { age: Math.ceil(settledMs / 1000), count: max },
+    removeOnFail: { age: Math.ceil(failedMs / 1000), count: max },
+  };
 }
 
 /** BullMQ's codes for a job that was removed, and for a lock that is gone or another's: nobody here is at fault. */

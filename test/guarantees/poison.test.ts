@@ -7,9 +7,17 @@ import { backlog, broken, input } from './broken.js';
 describe('what cannot be read', () => {
   let bench: Bench;
   beforeAll(async () => {
-    bench = await broken({ limits: { runs: 10 } }, { lockMs: 1_000, stalledEveryMs: 100 });
+    bench = await broken({ limits: { runs: 10 } }, { lockMs: 6_000, stalledEveryMs: 500 });
+    for (const kind of answers) {
+      const faults = [{ op: 'poll', kind, times: 10_000 }];
+      const id = answerId(kind);
+      await bench.add(id, { input: input(id, { runSecs: 600, faults }), deadline: 3 });
+    }
   });
   afterAll(() => bench?.close());
+
+  const answers = ['not_json', 'huge', 'cut', 'wrong_shape'];
+  const answerId = (kind: string) => `answer-${kind.replaceAll('_', '-')}`;
 
   const depth = 200_000;
   const jobs: Record<string, { data: unknown; outcome: string; message: RegExp }> = {
@@ -44,23 +52,38 @@ describe('what cannot be read', () => {
 
   it('a message that is no JSON at all', { timeout: 40_000 }, async () => {
     await add('no-json', '{"tool":');
-    const job = () => bench.client.hgetall(`${bench.config.prefix}:scrape:default.no-json`);
-    await vi.waitFor(async () => expect((await job()).progress).toMatch(/"outcome":"errored"/), 35_000);
-    const document = JSON.parse((await job()).progress ?? '') as OutcomeDocument;
-    expect(document).toMatchObject({ id: 'no-json', batch: 'default', outcome: 'errored' });
-    expect(
-      await bench.client.zscore(`${bench.config.prefix}:scrape:failed`, 'default.no-json'),
-    ).not.toBeNull();
+    // Not even BullMQ can read it, until it comes back from its first worker.
+    await vi.waitFor(() => bench.queue.getJob('default.no-json'), { timeout: 30_000, interval: 200 });
+    const document = await bench.outcome('no-json', 30_000);
+    expect(document).toMatchObject({ id: 'no-json', batch: 'default', outcome: 'rejected' });
+    expect(document.message).toMatch(/expected a mapping/);
     const [after] = await backlog(bench, 1, {}, { prefix: 'after' });
     expect(await bench.outcome(after as string, 30_000)).toMatchObject({ outcome: 'succeeded' });
   });
 
-  const answers = ['not_json', 'huge', 'cut', 'wrong_shape'];
+  it('a job that BullMQ gave up on', { timeout: 40_000 }, async () => {
+    const job = (id: string) => `${bench.config.prefix}:scrape:default.${id}`;
+    // Before it was ever looked at, and while its run was under way.
+    await bench.add('given-up', { input: input('given-up') }, { delay: 3_600_000 });
+    await bench.add('given-up-late', { input: input('given-up-late', { runSecs: 1.5, items: 2 }) });
+    const { store } = (bench.daemons[0] as Bench['daemons'][number]).ctx;
+    const phase = async () => (await store.load('default.given-up-late')).attempt?.phase;
+    await vi.waitFor(async () => expect(await phase()).toBe('running'), { timeout: 10_000 });
+    // As its stalled check writes it above maxStalledCount.
+    for (const id of ['given-up', 'given-up-late'])
+      await bench.client.hset(job(id), 'defa', 'stalled too often');
+    await (await bench.queue.getJob('default.given-up'))?.promote();
+    const progress = async (id: string) =>
+      JSON.parse((await bench.client.hget(job(id), 'progress')) ?? '0') as OutcomeDocument;
+    await vi.waitFor(async () => expect((await progress('given-up')).outcome).toBe('errored'), 15_000);
+    expect((await progress('given-up')).message).toMatch(/stalled too often/);
+    // What had been decided is its outcome all the same.
+    await vi.waitFor(async () => expect((await progress('given-up-late')).outcome).toBe('succeeded'), 25_000);
+    expect((await store.load('default.given-up-late')).published).not.toBeNull();
+  });
+
   it.each(answers)('an answer that is %s for ever', { timeout: 40_000 }, async (kind) => {
-    const id = `answer-${kind.replaceAll('_', '-')}`;
-    const faults = [{ op: 'poll', kind, times: 10_000 }];
-    await bench.add(id, { input: input(id, { runSecs: 600, faults }), deadline: 3 });
-    const document = await bench.outcome(id, 30_000);
+    const document = await bench.outcome(answerId(kind), 40_000);
     expect(document).toMatchObject({ outcome: 'deadline_exceeded', runStatus: 'ABORTED' });
     expect(bench.sim.runs().find(({ runId }) => runId === document.runId)?.status).toBe('ABORTED');
   });
