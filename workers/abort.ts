@@ -2,13 +2,13 @@ import type { Job, Worker } from 'bullmq';
 import { DelayedError } from 'bullmq';
 import type { ServerConfig } from '../src/config.js';
 import { stageQueue } from '../src/queue/names.js';
-import { decideFinished } from '../src/run/outcome.js';
 import { afterAbort } from '../src/run/poll.js';
 import { backoff, nextAbortAt } from '../src/run/schedule.js';
 import type { WorkerContext } from './context.js';
 import { FetchingWorker } from './fetching-worker.js';
+import { cancelReading } from './pages.js';
 import { carryOut } from './poll.js';
-import { complete, cutOff, type Next, runStep, type Step, settle, workerOptions } from './stage.js';
+import { complete, cutOff, type Next, runStep, type Step, workerOptions } from './stage.js';
 
 /** An orphan that the server never lets us end is given up after this many tries, about a day. */
 const orphanTries = 3_000;
@@ -34,7 +34,7 @@ export function createAbortWorker(ctx: WorkerContext, server: ServerConfig): Wor
 async function abort(ctx: WorkerContext, step: Step): Promise<Next> {
   const { attempt } = step;
   if (attempt.phase === 'reading' && attempt.cancelledAt !== null && attempt.spec !== null) {
-    return settle(ctx, step, decideFinished(attempt, attempt.spec, ctx.now(), null));
+    return cancelReading(ctx, step, attempt.spec);
   }
   if (attempt.phase !== 'running' && attempt.phase !== 'aborting') return complete;
   if (attempt.runId === null || attempt.spec === null) return complete;

@@ -1,6 +1,7 @@
 import type { Worker } from 'bullmq';
 import type { ServerConfig } from '../src/config.js';
 import type { AttemptPatch } from '../src/queue/attempt-store.js';
+import { stageJobId } from '../src/queue/names.js';
 import { eventBound } from '../src/queue/publish.js';
 import type { Attempt, RunSpec, Slice } from '../src/run/attempt.js';
 import { decide, decideFinished } from '../src/run/outcome.js';
@@ -29,6 +30,7 @@ async function pages(ctx: WorkerContext, step: Step): Promise<Next> {
     digest: step.attempt.digest,
   };
   await ctx.sink.begin(target);
+  if (step.attempt.cancelledAt !== null) return finishCancelled(ctx, step, spec, target);
   let { attempt } = step;
   for (;;) {
     const before = beforeRead(attempt, spec, ctx.config.results.pageBytes, ctx.now());
@@ -39,6 +41,46 @@ async function pages(ctx: WorkerContext, step: Step): Promise<Next> {
     if (turn.do === 'end') return finish(ctx, { ...step, attempt: turn.attempt }, spec, target, turn.shortOf);
     attempt = turn.attempt;
   }
+}
+
+/** Nothing more is read. A page that became durable just before its writer died, uncounted, counts as well. */
+async function finishCancelled(
+  ctx: WorkerContext,
+  step: Step,
+  spec: RunSpec,
+  target: SinkTarget,
+): Promise<Next> {
+  let { attempt } = step;
+  const page = attempt.slice === null ? null : await ctx.sink.findPage(target, attempt.slice.index);
+  if (page !== null) {
+    const counted = {
+      pages: attempt.pages + 1,
+      items: attempt.items + page.items,
+      bytes: attempt.bytes + page.bytes,
+      slice: null,
+    };
+    if (!(await save(ctx, step, counted))) return complete;
+    attempt = { ...attempt, ...counted };
+  }
+  return settle(ctx, { ...step, attempt }, decideFinished(attempt, spec, ctx.now(), null));
+}
+
+/**
+ * A cancelled scrape whose run is over, from the abort queue: its pages job ends it, unless that is gone. Two at a time would
+ * not agree on what was written.
+ */
+export async function cancelReading(ctx: WorkerContext, step: Step, spec: RunSpec): Promise<Next> {
+  const { attempt, server } = step;
+  if (!(await ctx.queues.removeStage('pages', server, attempt.scrape, attempt.n))) {
+    const id = stageJobId(attempt.scrape, attempt.n, 'pages');
+    const inHand = await ctx.queues.stage('pages', server).getJob(id);
+    if (inHand !== undefined) return { do: 'snooze', until: ctx.now() + 500 };
+  }
+  const { attempt: fresh } = await ctx.store.load(attempt.scrape);
+  if (fresh === null || fresh.n !== attempt.n || fresh.phase !== 'reading') return complete;
+  const target: SinkTarget = { batch: spec.batch, id: spec.id, attempt: fresh.n, digest: fresh.digest };
+  await ctx.sink.begin(target);
+  return finishCancelled(ctx, { ...step, attempt: fresh }, spec, target);
 }
 
 type Turn =

@@ -27,6 +27,8 @@ export interface Sink {
    * that is durable, whoever wrote it.
    */
   writePage(target: SinkTarget, page: SinkPage): Promise<{ existed: boolean; bytes: number; lines: number }>;
+  /** The items and (unpacked) bytes of page `index`, null when it is not there: its writer may have died before it said so. */
+  findPage(target: SinkTarget, index: number): Promise<{ items: number; bytes: number } | null>;
   writeRecord(target: SinkTarget, record: SinkRecord): Promise<{ existed: boolean; bytes: number }>;
   /** Publishes the outcome last. Returns the document that is durable: an earlier one of the same attempt wins. */
   settle(target: SinkTarget, outcome: OutcomeDocument): Promise<OutcomeDocument>;

@@ -97,7 +97,19 @@ class FileSink implements Sink {
         path = join(this.#scrapeDir(target), pageName(page.index, attempt.gzip));
         return { path, data: packed ?? plain };
       });
-      return { existed, bytes, lines: existed ? await linesOf(path) : page.lines.length };
+      return { existed, bytes, lines: existed ? (await measure(path)).items : page.lines.length };
+    });
+  }
+
+  findPage(target: SinkTarget, index: number): Promise<{ items: number; bytes: number } | null> {
+    return this.#guard(async () => {
+      const { gzip } = await this.#enter(target);
+      try {
+        return await measure(join(this.#scrapeDir(target), pageName(index, gzip)));
+      } catch (error) {
+        if (errnoOf(error) === 'ENOENT') return null;
+        throw error;
+      }
     });
   }
 
@@ -297,13 +309,13 @@ class FileSink implements Sink {
 const isSuperseded = (error: unknown): boolean =>
   error instanceof TrawlError && error.code === 'attempt_superseded';
 
-/** The lines of a page that another writer, or an earlier try, has published. */
-async function linesOf(path: string): Promise<number> {
+/** Lines and unpacked bytes of a page that another writer, or an earlier try, has published. */
+async function measure(path: string): Promise<{ items: number; bytes: number }> {
   const data = await readFile(path);
   const text = path.endsWith('.gz') ? await gunzipBuffer(data) : data;
   let lines = 0;
   for (let at = text.indexOf(10); at >= 0; at = text.indexOf(10, at + 1)) lines += 1;
-  return lines;
+  return { items: lines, bytes: text.length };
 }
 
 async function readOutcome(path: string): Promise<OutcomeDocument | null> {

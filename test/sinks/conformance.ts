@@ -78,6 +78,15 @@ export function describeSink(name: string, makeHarness: () => Promise<SinkHarnes
       expect(await h.items(of)).toEqual(lines(0));
     });
 
+    it('tells what a page holds that somebody wrote, and that it is not there', async () => {
+      const of = target('find');
+      await sink.begin(of);
+      expect(await sink.findPage(of, 0)).toBeNull();
+      await sink.writePage(of, page(0));
+      const bytes = lines(0).reduce((sum, line) => sum + Buffer.byteLength(line) + 1, 0);
+      expect(await h.another().findPage(of, 0)).toEqual({ items: lines(0).length, bytes });
+    });
+
     it('lets exactly one of many concurrent writers make each page', async () => {
       const of = target('race');
       const sinks = [sink, h.another(), h.another()];
