@@ -19,7 +19,12 @@ export async function toSearch(ctx: WorkerContext, step: Step): Promise<Next> {
   const { attempt, server } = step;
   const from = { lowest: 'starting', highest: 'starting' } as const;
   const patch = { ambiguousSince: attempt.ambiguousSince ?? ctx.now(), stallBase: step.stallBase };
-  if ((await ctx.store.advance(attempt, step.lock, from, null, patch)) === 'stale') return complete;
+  if ((await ctx.store.advance(attempt, step.lock, from, null, patch)) === 'stale') {
+    // Its run is known after all: a progress notification named it before the answer was lost.
+    const { attempt: now } = await ctx.store.load(attempt.scrape);
+    if (now?.n === attempt.n && now.phase === 'running') await handOn(ctx, step);
+    return complete;
+  }
   await ctx.server(server).slots.toRun(attempt.scrape);
   await ctx.queues.addStage('poll', attempt, server, { delayMs: 500 });
   return complete;
@@ -58,8 +63,11 @@ export async function search(ctx: WorkerContext, step: Step): Promise<Next> {
       // A look that came to its end is progress: locks lost before it are no sign of a poisonous job.
       const from = { lowest: 'starting', highest: 'starting' } as const;
       const saved =
-        step.stallBase === attempt.stallBase ||
-        (await ctx.store.advance(attempt, step.lock, from, null, { stallBase: step.stallBase })) === 'done';
+        (step.stallBase === attempt.stallBase && attempt.faults === 0) ||
+        (await ctx.store.advance(attempt, step.lock, from, null, {
+          stallBase: step.stallBase,
+          faults: null,
+        })) === 'done';
       return saved ? { do: 'snooze', until: after.until } : complete;
     }
     case 'start_again': {

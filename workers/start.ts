@@ -82,35 +82,47 @@ async function startBound(
 ): Promise<Next> {
   const { slots } = ctx.server(server.name);
   const key = step.attempt.scrape;
-  let kept = false;
+  let result: Started | null = null;
   try {
-    const block = await ctx.holds.toolBlock(server.name, scrape.tool);
-    if (block.do === 'blocked') {
-      return {
-        do: 'snooze',
-        until: await ctx.holds.park(server.name, scrape.tool, step.job.id as string, step.now),
-      };
-    }
-    const refusal = await ctx.refusals.ripe(server.name, scrape.tool, key);
-    if (refusal !== null) return await settle(ctx, step, decide('rejected', refusal, step.now));
-    switch (await slots.bind(ticket.member, key, scrape.options.memory ?? 0)) {
-      case 'bound':
-        break;
-      case 'none':
-        return { do: 'put_back' };
-      case 'memory':
-        gate.restUntilRelease();
-        return { do: 'put_back' };
-    }
-    const result = await startRun(ctx, server, step, scrape, {
-      server: ticket.probing,
-      tool: block.do === 'probe' ? block.hold : null,
-    });
-    kept = result.keepsSlot;
+    result = await bindAndStart(ctx, server, step, scrape, gate, ticket);
     return result.next;
   } finally {
-    if (!kept) await slots.release(ticket.member, key);
+    if (result !== null && !result.keepsSlot) await slots.giveBack(ticket.member, key);
+    // After a fault a run may exist: whoever takes the job next finds the slot, or it runs out.
+    else slots.leave(key);
   }
+}
+
+async function bindAndStart(
+  ctx: WorkerContext,
+  server: ServerConfig,
+  step: Step,
+  scrape: Scrape,
+  gate: GatedWorker,
+  ticket: Ticket,
+): Promise<Started> {
+  const { slots } = ctx.server(server.name);
+  const key = step.attempt.scrape;
+  const block = await ctx.holds.toolBlock(server.name, scrape.tool);
+  if (block.do === 'blocked') {
+    const until = await ctx.holds.park(server.name, scrape.tool, step.job.id as string, step.now);
+    return without({ do: 'snooze', until });
+  }
+  const refusal = await ctx.refusals.ripe(server.name, scrape.tool, key);
+  if (refusal !== null) return without(await settle(ctx, step, decide('rejected', refusal, step.now)));
+  switch (await slots.bind(ticket.member, key, scrape.options.memory ?? 0)) {
+    case 'bound':
+      break;
+    case 'none':
+      return without({ do: 'put_back' });
+    case 'memory':
+      gate.restUntilRelease();
+      return without({ do: 'put_back' });
+  }
+  return startRun(ctx, server, step, scrape, {
+    server: ticket.probing,
+    tool: block.do === 'probe' ? block.hold : null,
+  });
 }
 
 /** What is held and let this start through to see whether it works again. */
@@ -158,8 +170,11 @@ async function startRun(
     ctx.store.load(key),
     ctx.recent.add(server.name, key, intentAt),
   ]);
+  // This process was frozen past its lock, and another has taken over: the call would be a second one.
+  if (marked?.n !== step.attempt.n || marked.intentAt !== intentAt)
+    return { next: complete, keepsSlot: true };
   // The last look before money is spent: a cancel from here on finds the intent, and the run is aborted.
-  if (marked !== null && marked.cancelledAt !== null) {
+  if (marked.cancelledAt !== null) {
     const none = { intentAt: null, asked: null, startedAt: null, deadlineAt: null };
     await ctx.store.advance(step.attempt, step.lock, { lowest: 'starting', highest: 'starting' }, null, none);
     const decision = decide('cancelled', cancelledMessage(step.attempt), ctx.now());

@@ -249,14 +249,19 @@ for i = 2, #ARGV do
 end
 return 1`,
   },
-  /** KEYS slots, memory. ARGV wake channel, server, member …: releases; releasing twice is nothing. */
+  /**
+   * KEYS slots, memory. ARGV wake channel, server, '1' to leave alone what belongs to a run, member …: releases; releasing
+   * twice is nothing.
+   */
   trawlRelease: {
     keys: 2,
     lua: `
 local n = 0
-for i = 3, #ARGV do
-  n = n + redis.call('ZREM', KEYS[1], ARGV[i])
-  redis.call('HDEL', KEYS[2], ARGV[i])
+for i = 4, #ARGV do
+  if ARGV[3] ~= '1' or redis.call('ZSCORE', KEYS[1], ARGV[i]) ~= 'inf' then
+    n = n + redis.call('ZREM', KEYS[1], ARGV[i])
+    redis.call('HDEL', KEYS[2], ARGV[i])
+  end
 end
 if n > 0 then redis.call('PUBLISH', ARGV[1], ARGV[2]) end
 return n`,

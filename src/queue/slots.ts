@@ -56,7 +56,7 @@ export class Slots {
     return { members, reason, waitMs };
   }
 
-  /** Turns a reservation into the scrape's slot and keeps it alive until `toRun` or `release`. */
+  /** Turns a reservation into the scrape's slot and keeps it alive until `toRun`, `giveBack`, `leave` or `release`. */
   async bind(member: string, scrape: string, memoryMb: number): Promise<'bound' | 'none' | 'memory'> {
     const result = await this.redis.trawlBind(
       this.keys.slots(this.server),
@@ -80,7 +80,22 @@ export class Slots {
     this.starting.delete(scrape);
   }
 
+  /** Of a run that is over. */
   async release(...members: string[]): Promise<void> {
+    await this.remove(members, false);
+  }
+
+  /** After a start that made no run. A slot that belongs to a run by now is another worker's doing, and stays. */
+  async giveBack(...members: string[]): Promise<void> {
+    await this.remove(members, true);
+  }
+
+  /** The slot is no longer this process's to keep alive: a run has it, or it lives for what is left of its time. */
+  leave(scrape: string): void {
+    this.starting.delete(scrape);
+  }
+
+  private async remove(members: readonly string[], spareRuns: boolean): Promise<void> {
     if (members.length === 0) return;
     for (const member of members) this.starting.delete(member);
     await this.redis.trawlRelease(
@@ -88,6 +103,7 @@ export class Slots {
       this.keys.slotMemory(this.server),
       this.keys.wakeChannel,
       this.server,
+      spareRuns ? 1 : 0,
       ...members,
     );
   }
