@@ -77,10 +77,11 @@ export function classifyError(error: unknown, options: ClassifyOptions): CallFai
     return classifyStatus(error.code ?? trace.status ?? 0, error.message, options);
   }
   if (error instanceof McpError) return classifyRpc(error, options);
-  const code = codeOf(error);
-  if (code !== null) {
+  const system = systemError(error);
+  if (system !== null) {
+    const { code } = system;
     const message = `${describe(error)} (${code})`;
-    const sent = !neverSent.has(code) && !code.startsWith('ERR_TLS') && !code.startsWith('CERT_');
+    const sent = mayHaveLeft(system);
     return makeFailure('network_error', message, secrets, {
       ...seen,
       ...(sent ? {} : ({ noEffect: true, refusal: 'server', holdReason: 'unreachable' } as const)),
@@ -178,15 +179,30 @@ function readable(body: string): string {
   return text === '' || text === 'null' ? 'no reason given' : text;
 }
 
-/** The code of a system, TLS or undici error, from the error or its causes; null when it is none of them. */
-function codeOf(error: unknown): string | null {
+interface SystemError {
+  readonly code: string;
+  /** What failed, as Node names it: `connect`, `getaddrinfo`, `read`, `write`. */
+  readonly syscall: unknown;
+}
+
+/** A system, TLS or undici error, from the error or its causes; null when it is none of them. */
+function systemError(error: unknown): SystemError | null {
   let current: unknown = error;
   for (let depth = 0; depth < 4 && typeof current === 'object' && current !== null; depth += 1) {
-    const { code, cause, errors } = current as { code?: unknown; cause?: unknown; errors?: unknown };
-    if (typeof code === 'string' && /^[A-Z][A-Z0-9_]{2,63}$/.test(code)) return code;
+    const { code, syscall, cause, errors } = current as Record<string, unknown>;
+    if (typeof code === 'string' && /^[A-Z][A-Z0-9_]{2,63}$/.test(code)) return { code, syscall };
     current = cause ?? (Array.isArray(errors) ? errors[0] : undefined);
   }
   return null;
+}
+
+/**
+ * Whether the server may have got the request. A route that is lost while its answer is waited for fails the read with
+ * the same EHOSTUNREACH or ENETUNREACH as a connect. (A TLS handshake that fails is a write with EPROTO.)
+ */
+function mayHaveLeft({ code, syscall }: SystemError): boolean {
+  if ((syscall === 'read' || syscall === 'write') && code !== 'EPROTO') return true;
+  return !neverSent.has(code) && !code.startsWith('ERR_TLS') && !code.startsWith('CERT_');
 }
 
 function describe(error: unknown): string {

@@ -16,6 +16,7 @@ const withCode = (code: string, cause = false) => {
   const error = Object.assign(new Error('x'), { code });
   return cause ? new TypeError('fetch failed', { cause: error }) : error;
 };
+const failed = (syscall: string, code: string) => Object.assign(withCode(code), { syscall });
 
 describe('classifyError', () => {
   it.each([
@@ -23,6 +24,9 @@ describe('classifyError', () => {
     { error: withCode('ENOTFOUND', true), kind: 'network_error', noEffect: true },
     { error: withCode('CERT_HAS_EXPIRED'), kind: 'network_error', noEffect: true },
     { error: withCode('ERR_TLS_CERT_ALTNAME_INVALID'), kind: 'network_error', noEffect: true },
+    { error: failed('connect', 'EHOSTUNREACH'), kind: 'network_error', noEffect: true },
+    { error: failed('read', 'EHOSTUNREACH'), kind: 'network_error', noEffect: false },
+    { error: failed('write', 'ENETUNREACH'), kind: 'network_error', noEffect: false },
     { error: withCode('ECONNRESET'), kind: 'network_error', noEffect: false },
     { error: withCode('UND_ERR_SOCKET'), kind: 'network_error', noEffect: false },
     { error: new AggregateError([withCode('ECONNREFUSED')]), kind: 'network_error', noEffect: true },
