@@ -12,7 +12,8 @@ export interface MetricsOptions {
   readonly process?: boolean;
 }
 
-export type InvalidSource = 'bullmq' | 'stream' | 'list' | 'file' | 'api';
+export const invalidSources = ['bullmq', 'stream', 'list', 'file', 'api'] as const;
+export type InvalidSource = (typeof invalidSources)[number];
 export type Metrics = ReturnType<typeof createMetrics>;
 
 /**
@@ -31,6 +32,7 @@ export function createMetrics({ version, servers, process = false }: MetricsOpti
 
   function initialise(): void {
     m.redisEvictedKeys.inc(0);
+    for (const source of invalidSources) m.jobsInvalid.inc({ source }, 0);
     for (const { server, tools } of labels.pairs()) {
       m.scrapesDeduplicated.inc({ server }, 0);
       for (const operation of operations) {

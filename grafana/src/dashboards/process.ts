@@ -123,7 +123,10 @@ export const processBoard: DashboardSpec = {
       unit: 'short',
       queries: [
         ['max by (sink) (trawl_sink_held)', '{{sink}} held'],
-        ['sum by (sink) (increase(trawl_sink_errors_total[5m]))', '{{sink}} refused'],
+        [
+          'sum by (sink) (increase(trawl_sink_errors_total[5m])) or 0 * max by (sink) (trawl_sink_held)',
+          '{{sink}} refused',
+        ],
       ],
       min: 0,
     }),
