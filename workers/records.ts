@@ -1,5 +1,7 @@
 import type { RecordView } from '../src/mcp/port.js';
 import type { Attempt, RunSpec } from '../src/run/attempt.js';
+import { isOnTheWay } from '../src/run/pages.js';
+import { nextReadAt } from '../src/run/schedule.js';
 import { cleanText } from '../src/scrape/clean-text.js';
 import type { SinkTarget } from '../src/sinks/contract.js';
 import type { WorkerContext } from './context.js';
@@ -11,8 +13,12 @@ type Records =
   | { readonly do: 'done'; readonly attempt: Attempt }
   | { readonly do: 'leave'; readonly next: Next };
 
-/** How often a record that cannot be read is tried before it becomes a warning. */
+/** How often a record that cannot be read is tried before it becomes a warning: half a minute. */
 const triesPerRecord = 5;
+/** The same while the server, or the way to it, fails: a quarter of an hour at least. */
+const triesOnTheWay = 30;
+/** A server that refuses everybody is asked again this often, for as long as it does. */
+const refusedMs = 10_000;
 
 /** Writes the records a scrape asked for, after its items; a missing or linked one is a warning, not a failure. */
 export async function writeRecords(
@@ -35,17 +41,16 @@ export async function writeRecords(
         if (warning !== null) warnings.push(warning);
       } else if (result.failure.notFound) {
         warnings.push(`Record ${cleanText(key, 80)} does not exist in the run's key-value store.`);
-      } else if (attempt.reads + 1 < triesPerRecord || result.failure.refusal === 'server') {
-        if (result.failure.refusal === 'server' || result.failure.refusal === 'not_now') {
-          const { holdReason, retryAfterMs, message } = result.failure;
-          await heldOnTheWay(ctx, step.server, {
-            reason: holdReason ?? 'unreachable',
-            retryAfterMs,
-            message,
-          });
-        }
-        if (!(await save(ctx, step, { reads: attempt.reads + 1 }))) return { do: 'leave', next: complete };
-        return { do: 'leave', next: { do: 'snooze', until: ctx.now() + 2_000 * (attempt.reads + 1) } };
+      } else if (result.failure.refusal === 'server' || result.failure.refusal === 'not_now') {
+        const { holdReason, retryAfterMs, message } = result.failure;
+        const reason = holdReason ?? 'unreachable';
+        await heldOnTheWay(ctx, step.server, { reason, retryAfterMs, message });
+        const until = ctx.now() + refusedMs + (retryAfterMs ?? 0);
+        return { do: 'leave', next: { do: 'snooze', until } };
+      } else if (attempt.reads + 1 < (isOnTheWay(result.failure) ? triesOnTheWay : triesPerRecord)) {
+        const reads = attempt.reads + 1;
+        if (!(await save(ctx, step, { reads }))) return { do: 'leave', next: complete };
+        return { do: 'leave', next: { do: 'snooze', until: nextReadAt(ctx.now(), reads) } };
       } else {
         warnings.push(`Record ${cleanText(key, 80)} could not be read: ${result.failure.message}`);
       }

@@ -121,11 +121,27 @@ function afterFailedRead(attempt: Attempt, slice: Slice, failure: CallFailure, n
     return { do: 'shrink', slice: { ...slice, limit: Math.max(1, Math.floor(slice.limit / 4)) } };
   }
   const patient = now - (attempt.endedAt ?? now) < readPatienceMs;
-  if (patient || failure.kind === 'network_error' || failure.kind === 'session_lost')
-    return { do: 'wait', until };
-  if (failure.kind === 'http_error' && (failure.httpStatus ?? 500) >= 500) return { do: 'wait', until };
-  if (failure.kind === 'timeout') return { do: 'wait', until };
-  return { do: 'give_up', message };
+  return patient || isOnTheWay(failure) ? { do: 'wait', until } : { do: 'give_up', message };
+}
+
+/** The server, or the way to it, failed: that says nothing of what was asked for. */
+export function isOnTheWay(failure: CallFailure): boolean {
+  switch (failure.kind) {
+    case 'network_error':
+    case 'session_lost':
+    case 'timeout':
+      return true;
+    case 'http_error':
+      return (failure.httpStatus ?? 500) >= 500;
+    case 'tool_error':
+    case 'protocol_error':
+    case 'rate_limited':
+    case 'capacity':
+    case 'invalid_response':
+      return false;
+    default:
+      return failure.kind satisfies never;
+  }
 }
 
 /** The slice after one that is written. */
