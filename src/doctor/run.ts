@@ -113,6 +113,8 @@ const hints: Partial<Record<ErrorCode, string>> = {
   config_invalid: 'Correct the lines named above; docs/configuration.md lists every key.',
   config_env_missing:
     'Set the variable, or give it a default in the file (NAME:-default), or use a *File key.',
+  redis_unreachable:
+    'Start that Redis, or correct redis.url; with an empty redis.url Trawl starts a private one by itself.',
   config_secret_unreadable: 'Check the path and that this user may read it.',
 };
 
@@ -121,7 +123,7 @@ function failure(name: string, error: unknown): Check {
   const message = lines.map((line) => cleanText(line, 500)).join('\n');
   if (!(error instanceof TrawlError))
     return fail(name, message, 'This is a fault of Trawl; please report it.');
-  return fail(name, message, error.hint ?? hints[error.code] ?? 'The message says what was expected.');
+  return fail(name, message, hints[error.code] ?? error.hint ?? 'The message says what was expected.');
 }
 
 function count(n: number, noun: string): string {

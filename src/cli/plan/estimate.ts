@@ -121,7 +121,10 @@ export class Estimate {
   private serverEstimate(name: string): ServerEstimate {
     const own = this.tools.filter((tool) => tool.server === name);
     const { runs = 1, requestsPerSecond = 1 } = this.config.servers[name]?.limits ?? {};
-    const bySlots = own.reduce((sum, tool) => sum + tool.slotMs, 0) / runs / hourMs;
+    const slotMs = own.reduce((sum, tool) => sum + tool.slotMs, 0);
+    // With more slots than scrapes it still takes as long as one of them.
+    const longest = Math.max(0, ...own.map((tool) => (tool.scrapes === 0 ? 0 : tool.slotMs / tool.scrapes)));
+    const bySlots = Math.max(slotMs / runs, longest) / hourMs;
     const byRate = own.reduce((sum, tool) => sum + tool.calls, 0) / requestsPerSecond / 3600;
     return bySlots >= byRate
       ? { server: name, hours: bySlots, limitedBy: 'run slots', otherHours: byRate }
