@@ -1,6 +1,8 @@
 import type { ScriptedRedis } from '../src/queue/scripts.js';
 
 const leaseMs = 10_000;
+/** Renewed this often while the leader is at work. */
+export const renewEveryMs = leaseMs / 3;
 
 /**
  * One process of the fleet does what only one may do (fleet gauges, probes, the reaper). The lease is short: when the
@@ -14,10 +16,6 @@ export class Leader {
     private readonly key: string,
     private readonly owner: string,
   ) {}
-
-  get isLeading(): boolean {
-    return this.leading;
-  }
 
   /** Takes or renews the lease; call it every few seconds. */
   async campaign(): Promise<boolean> {

@@ -11,10 +11,6 @@ export class Liveness {
     this.fetched.set(queue, this.now());
   }
 
-  forget(queue: string): void {
-    this.fetched.delete(queue);
-  }
-
   /** Milliseconds since 1970, by queue. */
   get lastFetch(): ReadonlyMap<string, number> {
     return this.fetched;

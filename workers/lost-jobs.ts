@@ -3,6 +3,7 @@ import { blankAttempt } from '../src/queue/attempt-store.js';
 import { publicQueue, stageJobId } from '../src/queue/names.js';
 import { type Attempt, type Decision, phaseRank } from '../src/run/attempt.js';
 import { decide, outcomeDocument, type Subject } from '../src/run/outcome.js';
+import { cleanText } from '../src/scrape/clean-text.js';
 import { defaultBatch, isId, jobKey, safeId, splitJobKey } from '../src/scrape/identity.js';
 import type { OutcomeDocument } from '../src/scrape/types.js';
 import type { WorkerContext } from './context.js';
@@ -132,8 +133,8 @@ async function settleErrored(
   const loaded = await ctx.store.load(jobKey(named.batch, named.id));
   const attempt = loaded.attempt?.jobId === jobId ? loaded.attempt : null;
   if (attempt?.phase === 'done') return;
-  const message = `Its job crashed its workers or could not be read (${reason.slice(0, 200)}); look for the crash in the logs before you retry it.`;
-  ctx.log.error({ event: 'job.failed', jobId: jobId.slice(0, 200), message }, 'a job was given up');
+  const message = `Its job crashed its workers or could not be read (${cleanText(reason, 200)}); look for the crash in the logs before you retry it.`;
+  ctx.log.error({ event: 'job.failed', jobId: cleanText(jobId, 80), message }, 'a job was given up');
   const say = (document: OutcomeDocument) =>
     ctx.redis.hset(ctx.keys.job(publicQueue, jobId), 'progress', JSON.stringify(document));
   if (attempt === null) {

@@ -97,7 +97,8 @@ async function readSlice(
 ): Promise<Turn> {
   const { attempt } = step;
   if (attempt.slice === null) {
-    if (!(await save(ctx, step, { slice }))) return { do: 'leave', next: complete };
+    if (!(await save(ctx, step, { slice, stallBase: step.stallBase })))
+      return { do: 'leave', next: complete };
   }
   const requestedAt = ctx.now();
   const result = await ctx.server(step.server).port.readPage(
@@ -172,7 +173,9 @@ async function finish(
 }
 
 async function snooze(ctx: WorkerContext, step: Step, until: number, patch: AttemptPatch): Promise<Next> {
-  if (Object.keys(patch).length > 0 && !(await save(ctx, step, patch))) return complete;
+  // Having come to a wait is progress: locks lost before it are no sign of a poisonous job.
+  const got = step.stallBase === step.attempt.stallBase ? patch : { ...patch, stallBase: step.stallBase };
+  if (Object.keys(got).length > 0 && !(await save(ctx, step, got))) return complete;
   return { do: 'snooze', until };
 }
 

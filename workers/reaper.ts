@@ -50,14 +50,15 @@ function holdsSlot(attempt: Attempt): boolean {
 }
 
 const bucketsATurn = 64;
-let nextBucket = 0;
+/** The bucket a process looks at next. */
+const nextBuckets = new WeakMap<WorkerContext, number>();
 
 /** Waiting scrapes whose public job was removed: nobody else would ever settle them. */
 export async function reapWaiting(ctx: WorkerContext): Promise<void> {
   for (let turn = 0; turn < bucketsATurn; turn += 1) {
-    const bucket = ctx.keys.waitingBucket(nextBucket);
-    nextBucket = (nextBucket + 1) % ctx.keys.waitingBuckets;
-    for (const scrape of await ctx.redis.hkeys(bucket)) {
+    const bucket = nextBuckets.get(ctx) ?? 0;
+    nextBuckets.set(ctx, (bucket + 1) % ctx.keys.waitingBuckets);
+    for (const scrape of await ctx.redis.hkeys(ctx.keys.waitingBucket(bucket))) {
       const named = splitJobKey(scrape);
       if (named === null || (await ctx.queues.publicExists(scrape))) continue;
       const { attempt } = await ctx.store.load(scrape);

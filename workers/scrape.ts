@@ -359,7 +359,7 @@ async function acceptForRefusal(ctx: WorkerContext, job: Job, facts: ScrapeFacts
     job.id === key ? '' : (job.id as string),
     job.timestamp,
     '',
-    ctx.config.keep.failedMs,
+    Math.max(ctx.config.keep.settledMs, ctx.config.keep.failedMs),
     number,
     key,
   );

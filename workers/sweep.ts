@@ -1,7 +1,7 @@
 import type { Logger } from 'pino';
 import type { WorkerContext } from './context.js';
 import { updateFleetGauges } from './gauges.js';
-import { Leader } from './leader.js';
+import { Leader, renewEveryMs } from './leader.js';
 import { settleFailed, settleRemoved } from './lost-jobs.js';
 import { probeServers } from './probes.js';
 import { reapRuns, reapSlots, reapWaiting } from './reaper.js';
@@ -32,8 +32,10 @@ export class Sweep {
   private readonly leader: Leader;
   private readonly last = new Map<string, number>();
   private timer: NodeJS.Timeout | null = null;
-  private turn: Promise<void> = Promise.resolve();
+  private turn: Promise<void> | null = null;
   private stopped = false;
+  /** This process has the fleet's gauges. */
+  private reporting = false;
 
   constructor(
     private readonly ctx: WorkerContext,
@@ -54,21 +56,35 @@ export class Sweep {
     await this.leader.resign().catch(() => {});
   }
 
+  /** A turn may take long (a server that does not answer, Redis away); none is begun before it ends. */
   private tick(): void {
-    this.turn = this.turn
-      .then(() => this.sweep())
+    this.turn ??= this.sweep()
       .catch((error) => {
         this.log.warn({ event: 'sweep.failed', err: error }, 'the sweep could not run; it is tried again');
+      })
+      .finally(() => {
+        this.turn = null;
       });
   }
 
   private async sweep(): Promise<void> {
     if (this.stopped) return;
-    const led = this.leader.isLeading;
-    if (!(await this.leader.campaign())) {
+    const led = this.reporting;
+    this.reporting = await this.leader.campaign();
+    if (!this.reporting) {
       if (led) this.ctx.metrics.forgetFleet();
       return;
     }
+    // A chore that waits for a server outlasts the lease, and two leaders would report the fleet twice.
+    const renewal = setInterval(() => void this.leader.campaign().catch(() => {}), renewEveryMs);
+    try {
+      await this.doChores();
+    } finally {
+      clearInterval(renewal);
+    }
+  }
+
+  private async doChores(): Promise<void> {
     for (const chore of chores) {
       const due = (this.last.get(chore.name) ?? 0) + chore.everyMs(this.ctx.timing);
       if (this.stopped || this.ctx.now() < due) continue;

@@ -25,7 +25,7 @@ const neverSent = new Set([
 /** JSON-RPC: parse error, invalid request, no such method, invalid params. All are said before anything is done. */
 const validationCodes = new Set([-32700, -32600, -32601, -32602]);
 
-export function isValidationCode(code: number | null): boolean {
+function isValidationCode(code: number | null): boolean {
   return code !== null && validationCodes.has(code);
 }
 

@@ -256,7 +256,7 @@ function mediaType(header: string | string[] | undefined): string {
 }
 
 /** Milliseconds from a Retry-After header (seconds or a date), at most 10 minutes; null when it says nothing. */
-export function parseRetryAfter(header: string | string[] | undefined, now = Date.now()): number | null {
+function parseRetryAfter(header: string | string[] | undefined, now = Date.now()): number | null {
   const value = (Array.isArray(header) ? header[0] : header)?.trim() ?? '';
   const isDate = /^[A-Za-z]{3,9}, \d/.test(value);
   const ms = /^\d{1,12}(\.\d+)?$/.test(value)

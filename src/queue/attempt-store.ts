@@ -78,7 +78,7 @@ function encode(value: unknown, kind: Codec['kind']): string {
 }
 
 /** Field, value, field, value … as the scripts take them. */
-export function encodePatch(patch: AttemptPatch): string[] {
+function encodePatch(patch: AttemptPatch): string[] {
   return Object.entries(patch).flatMap(([name, value]) => {
     const codec = codecs[name as keyof AttemptPatch];
     return [codec.field, encode(value, codec.kind)];
@@ -86,7 +86,7 @@ export function encodePatch(patch: AttemptPatch): string[] {
 }
 
 /** A hash as Redis gives it → the attempt; null when there is none (or only a cancel mark). */
-export function decodeAttempt(scrape: string, hash: Record<string, string>): Attempt | null {
+function decodeAttempt(scrape: string, hash: Record<string, string>): Attempt | null {
   if (hash.ph === undefined || hash.n === undefined) return null;
   const text = (name: keyof AttemptPatch) => hash[codecs[name].field] ?? null;
   const number = (name: keyof AttemptPatch) => {

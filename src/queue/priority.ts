@@ -7,7 +7,7 @@ const band = 2 ** 18;
 const last = 2_097_151;
 const defaultPriority = 3;
 
-export function startPriority(priority: number): number {
+function startPriority(priority: number): number {
   return Math.min(last, Math.max(0, Math.min(7, Math.trunc(priority))) * band + 1);
 }
 

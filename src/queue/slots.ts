@@ -2,7 +2,7 @@ import type { Keys } from './names.js';
 import type { ScriptedRedis } from './scripts.js';
 
 /** A slot reserved before a job is taken lives this long; the job is taken within milliseconds. */
-export const reservedMs = 5_000;
+const reservedMs = 5_000;
 /** A slot whose start is under way lives this long unless the worker renews it: a dead worker's comes back by itself. */
 export const startingMs = 30_000;
 /** Whether what is held works again is tried with one start: first after half a minute, then every 5 (design B5). */

@@ -42,7 +42,7 @@ export function assertFit(checks: readonly Check[]): Check[] {
   return checks.filter((check) => check.ok === 'warn');
 }
 
-export async function readFacts(client: Redis): Promise<RedisFacts> {
+async function readFacts(client: Redis): Promise<RedisFacts> {
   const before = performance.now();
   await client.ping();
   const pingMs = performance.now() - before;

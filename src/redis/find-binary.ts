@@ -3,10 +3,10 @@ import { delimiter, isAbsolute, join } from 'node:path';
 import { TrawlError } from '../errors.js';
 
 /** The servers Trawl can run by itself, the preferred one first. */
-export const redisBinaries = ['redis-server', 'valkey-server'] as const;
+const redisBinaries = ['redis-server', 'valkey-server'] as const;
 
 /** The one line to type per platform; `scripts/ensure-redis.mjs` prints the same (a test compares them). */
-export const installLines = [
+const installLines = [
   ['Debian, Ubuntu', 'sudo apt-get install -y --no-install-recommends redis-server'],
   ['macOS', 'brew install redis'],
   ['Fedora, RHEL', 'sudo dnf install -y redis || sudo dnf install -y valkey'],

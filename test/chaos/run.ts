@@ -17,7 +17,7 @@ import { Producer, prefix, server } from './producer.js';
 import { TcpProxy } from './proxy.js';
 import { faultCounts, report } from './report.js';
 import { SimProcess } from './sim-process.js';
-import { WorkerProcess } from './worker-processes.js';
+import { buildWorker, WorkerProcess } from './worker-processes.js';
 
 export interface ChaosOptions {
   readonly seed: number;
@@ -73,13 +73,17 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosResult> {
   const began = Date.now();
   const { seed, say } = options;
   const dir = mkdtempSync(join(tmpdir(), `trawl-chaos-${seed}-`));
+  const built = await buildWorker();
   const redis = await RedisProcess.start(...redisArguments);
-  const killRedis = () => redis.signal('SIGKILL');
-  process.once('exit', killRedis);
+  const tidy = () => {
+    redis.signal('SIGKILL');
+    built.remove();
+  };
+  process.once('exit', tidy);
   const sim = await SimProcess.start(seed);
   const disk = new Disk(dir);
   const proxy = await TcpProxy.open(sim.port);
-  const workers = await openWorkers(options, dir, redis.port, proxy.port, disk.path);
+  const workers = await openWorkers(options, built.file, dir, redis.port, proxy.port, disk.path);
   const producer = new Producer(redis.url, seed, options.mix);
   let passed = false;
   try {
@@ -124,7 +128,8 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosResult> {
     await producer.close();
     await sim.stop();
     await redis.stop();
-    process.off('exit', killRedis);
+    process.off('exit', tidy);
+    built.remove();
     if (passed && !options.keep) rmSync(dir, { recursive: true, force: true });
     else say(`logs and results: ${dir}`);
   }
@@ -141,6 +146,7 @@ const redisArguments = [
 
 async function openWorkers(
   options: ChaosOptions,
+  entry: string,
   dir: string,
   redisPort: number,
   serverPort: number,
@@ -172,7 +178,7 @@ async function openWorkers(
       const random = seeded(hash32(`page sizes ${index}`, seed));
       const pageBytes = () => 16_384 * 4 ** Math.floor(random() * 3);
       const settings = { timing, without, repeatHandOns };
-      return WorkerProcess.open({ index, redisPort, settings, dir, pageBytes, config });
+      return WorkerProcess.open({ index, redisPort, settings, entry, dir, pageBytes, config });
     }),
   );
 }

@@ -1,15 +1,32 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { openSync, writeFileSync } from 'node:fs';
+import { openSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
+import { build } from 'esbuild';
 import { stringify } from 'yaml';
 import { TcpProxy } from './proxy.js';
 import { notStarted, type WorkerSettings } from './worker-settings.js';
 
-const entry = fileURLToPath(new URL('worker.ts', import.meta.url));
 const root = fileURLToPath(new URL('../..', import.meta.url));
+
+/**
+ * The worker as one plain file, made once: processes that are killed all the time should not compile TypeScript each time they
+ * come back. It lies where its imports resolve; `remove` takes it away.
+ */
+export async function buildWorker(): Promise<{ readonly file: string; remove(): void }> {
+  const file = join(root, 'node_modules', `.trawl-chaos-${process.pid}.mjs`);
+  await build({
+    entryPoints: [fileURLToPath(new URL('worker.ts', import.meta.url))],
+    outfile: file,
+    bundle: true,
+    packages: 'external',
+    platform: 'node',
+    format: 'esm',
+  });
+  return { file, remove: () => rmSync(file, { force: true }) };
+}
 
 /** A worker process, its way to Redis, and its replacement whenever it ends. */
 export class WorkerProcess {
@@ -30,6 +47,7 @@ export class WorkerProcess {
     readonly index: number,
     readonly redis: TcpProxy,
     private readonly settings: Omit<WorkerSettings, 'config' | 'redis' | 'log'>,
+    private readonly entry: string,
     private readonly dir: string,
     private readonly pageBytes: () => number,
     private readonly config: Record<string, unknown>,
@@ -41,14 +59,16 @@ export class WorkerProcess {
     readonly index: number;
     readonly redisPort: number;
     readonly settings: Omit<WorkerSettings, 'config' | 'redis' | 'log'>;
+    /** From `buildWorker`. */
+    readonly entry: string;
     readonly dir: string;
     /** Asked at each start: promise 4 holds with any page size on the way. */
     readonly pageBytes: () => number;
     readonly config: Record<string, unknown>;
   }): Promise<WorkerProcess> {
-    const { index, settings, dir, pageBytes, config } = options;
+    const { index, settings, entry, dir, pageBytes, config } = options;
     const redis = await TcpProxy.open(options.redisPort);
-    return new WorkerProcess(index, redis, settings, dir, pageBytes, config);
+    return new WorkerProcess(index, redis, settings, entry, dir, pageBytes, config);
   }
 
   /** Resolves when the process works; one that cannot begin is started again. */
@@ -117,7 +137,7 @@ export class WorkerProcess {
       log: this.log,
     };
     const errors = openSync(join(this.dir, `worker-${this.index}.err`), 'a');
-    const child = spawn(process.execPath, ['--import', 'tsx', entry, JSON.stringify(settings)], {
+    const child = spawn(process.execPath, [this.entry, JSON.stringify(settings)], {
       cwd: root,
       stdio: ['ignore', errors, errors, 'ipc'],
     });

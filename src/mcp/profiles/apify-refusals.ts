@@ -122,7 +122,7 @@ export interface RefusalContext {
 }
 
 /** The words to judge: without the schema the server repeats after bad input, which may hold any word at all. */
-export function wordsOf(texts: readonly string[]): string {
+function wordsOf(texts: readonly string[]): string {
   return texts
     .filter((text) => !/^\s*(input schema:|```json|\{)/i.test(text))
     .join('\n')

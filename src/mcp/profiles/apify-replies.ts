@@ -22,7 +22,7 @@ const idPattern = /^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$/;
 const statuses = 'READY|RUNNING|TIMING-OUT|ABORTING|SUCCEEDED|FAILED|TIMED-OUT|ABORTED';
 
 /** An id from outside when it is plausible, else null. A token in the place of an id would be kept and shown as one. */
-export function plausibleId(value: unknown): string | null {
+function plausibleId(value: unknown): string | null {
   return typeof value === 'string' && idPattern.test(value) && !value.includes('apify_api_') ? value : null;
 }
 
