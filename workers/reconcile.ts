@@ -2,7 +2,7 @@ import type { AttemptPatch } from '../src/queue/attempt-store.js';
 import type { Attempt } from '../src/run/attempt.js';
 import { afterSearch, type Search, sameInput } from '../src/run/reconcile.js';
 import type { WorkerContext } from './context.js';
-import { handOn, readStartJob } from './hand-on.js';
+import { claimMs, handOn, readStartJob } from './hand-on.js';
 import { heldOnTheWay } from './refusals.js';
 import { complete, type Next, type Step, settle } from './stage.js';
 
@@ -47,7 +47,7 @@ export async function search(ctx: WorkerContext, step: Step): Promise<Next> {
         attempt.intentAt,
         after.runId,
         { repliedAt: ctx.now() },
-        ctx.config.keep.settledMs,
+        claimMs(ctx),
       );
       // Another scrape was quicker to claim it: look on.
       if (saved === 'claimed') return { do: 'snooze', until: ctx.now() + 1_000 };

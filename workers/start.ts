@@ -12,7 +12,7 @@ import { digestOf } from '../src/scrape/identity.js';
 import type { Scrape } from '../src/scrape/types.js';
 import type { WorkerContext } from './context.js';
 import { GatedWorker, type Ticket } from './gated-worker.js';
-import { handOn, readStartJob } from './hand-on.js';
+import { claimMs, handOn, readStartJob } from './hand-on.js';
 import { lift, liftTool } from './probes.js';
 import { toSearch } from './reconcile.js';
 import { refused } from './refusals.js';
@@ -317,14 +317,13 @@ async function saveRun(
           repliedAt: ctx.now(),
           usageUsd: run.usageUsd,
         };
-  const claimMs = ctx.config.keep.settledMs;
   return ctx.store.saveRun(
     attempt,
     ctx.server(server.name).account,
     attempt.intentAt,
     runId,
     details,
-    claimMs,
+    claimMs(ctx),
   );
 }
 
