@@ -17,8 +17,8 @@ const units = [
 const guarantees = ['test/guarantees/**/*.test.ts', 'test/kill/**/*.test.ts'];
 
 const shared = {
-  testTimeout: 30_000,
-  hookTimeout: 30_000,
+  testTimeout: 90_000,
+  hookTimeout: 60_000,
   pool: 'forks',
   // Most of the time is waiting (runs, verified ends, locks), not computing.
   maxWorkers: 4,

@@ -50,7 +50,7 @@ function trawl(folder: Folder, ...args: string[]): Program {
 const socketOf = (folder: Folder) => join(folder.path, '.trawl', 'redis', 'redis.sock');
 
 // Side by side, since each waits more than it works.
-describe.concurrent('the program', { timeout: 60_000 }, () => {
+describe.concurrent('the program', { timeout: 150_000 }, () => {
   it('Ctrl-C twice leaves at once, takes its Redis along, and the next run takes up the runs that go on', async () => {
     const { folder, sim } = await open();
     const slow = ['a', 'b', 'c'].map((id) => ({ id, input: { sim: { runSecs: 4, items: 2 } } }));

@@ -111,7 +111,7 @@ describe('the sample jobs', () => {
   });
 });
 
-describe.concurrent('an example', { timeout: 50_000 }, () => {
+describe.concurrent('an example', { timeout: 150_000 }, () => {
   it.for(['stream', 'list'])('redis-cli.sh %s', async (way, { expect }) => {
     const ran = await run(script('redis-cli.sh'), way, sample(`cli-${way}`));
     expect(ran).toMatchObject({ code: 0, out: expect.stringContaining(`submitted ${jobs.length} jobs`) });

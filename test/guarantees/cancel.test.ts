@@ -175,6 +175,12 @@ describe('a cancel', () => {
       const { ctx } = field.fleet.daemons[0] as Fleet['daemons'][number];
       await ctx.holds.pause('paused', yellowPages, Date.now());
     }
+    // Live workers, not ones that begin: code is loaded and a session is open when the clock runs.
+    await Promise.all([
+      add(seldom, 'warm-up', { sim: { refuse: 'bad_input' } }),
+      add(often, 'warm-up', { sim: { runSecs: 0.1, items: 0 } }),
+    ]);
+    await Promise.all([seldom.fleet.outcome('warm-up'), often.fleet.outcome('warm-up')]);
     await add(seldom, 'filler', { server: 'full', sim: long });
     await vi.waitFor(() => expect(seldom.sim.stats().inFlight).toBe(1), 10_000);
     await Promise.all(

@@ -105,7 +105,7 @@ export class Fleet {
   }
 
   /** The outcome document, also of a failed scrape. */
-  async outcome(id: string, ms = 20_000): Promise<OutcomeDocument> {
+  async outcome(id: string, ms = 60_000): Promise<OutcomeDocument> {
     const job = await this.queue.getJob(id.includes('.') ? id : `default.${id}`);
     if (job === undefined) throw new Error(`no job ${id}`);
     try {
