@@ -1,5 +1,3 @@
-import { AsyncLocalStorage } from 'node:async_hooks';
-
 /**
  * What travels beside a call through the SDK, which has no parameter for it: the abort into the fetch; status and
  * Retry-After out of it; progress as it arrives. One per call, never shared (mcp-client-facts, Hazards).
@@ -45,5 +43,3 @@ export class AnswerError extends Error {
     this.name = 'AnswerError';
   }
 }
-
-export const callContext = new AsyncLocalStorage<CallContext>();

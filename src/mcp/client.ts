@@ -6,7 +6,8 @@ import {
 import { type JSONRPCMessage, McpError } from '@modelcontextprotocol/sdk/types.js';
 import type { JsonSchemaValidator, jsonSchemaValidator } from '@modelcontextprotocol/sdk/validation/types.js';
 import { z } from 'zod';
-import { type CallContext, CallEnded, callContext } from './call-context.js';
+import { type CallContext, CallEnded } from './call-context.js';
+import { CallContexts } from './call-contexts.js';
 import { createLeanFetch, type LeanFetch } from './lean-fetch.js';
 
 export interface SessionOptions {
@@ -46,6 +47,7 @@ export class McpSession {
   readonly #client: Client;
   readonly #transport: StreamableHTTPClientTransport;
   readonly #lean: LeanFetch;
+  readonly #contexts = new CallContexts();
   readonly #inFlight = new Map<CallContext, (reason: CallEnded) => void>();
   #unanswered = 0;
   #progressToken = 0;
@@ -59,12 +61,18 @@ export class McpSession {
     this.#lean = createLeanFetch({
       answerBytes: options.answerBytes,
       ...(options.stallMs === undefined ? {} : { stallMs: options.stallMs }),
+      contextOf: (requestId) => this.#contexts.of(requestId),
       onServerRequest: (message) => this.#transport.onmessage?.(message as JSONRPCMessage),
     });
     this.#transport = new StreamableHTTPClientTransport(options.url, {
       fetch: this.#lean.fetch,
       requestInit: { headers: { authorization: `Bearer ${options.token}` } },
     });
+    const send = this.#transport.send.bind(this.#transport);
+    this.#transport.send = (message, sendOptions) => {
+      this.#contexts.sent(message as { id?: unknown; method?: unknown });
+      return send(message, sendOptions);
+    };
     // Every error also rejects the call it belongs to; without a handler the SDK would be silent as well.
     this.#client.onerror = () => undefined;
   }
@@ -73,7 +81,9 @@ export class McpSession {
   static async open(options: SessionOptions, context: CallContext): Promise<McpSession> {
     const session = new McpSession(options);
     try {
-      await callContext.run(context, () => session.#client.connect(session.#transport, { timeout: neverMs }));
+      await session.#contexts.ofSession(context, () =>
+        session.#client.connect(session.#transport, { timeout: neverMs }),
+      );
       return session;
     } catch (error) {
       await session.close().catch(() => undefined);
@@ -107,7 +117,7 @@ export class McpSession {
         ? params
         : { ...params, _meta: { progressToken: `call-${++this.#progressToken}` } };
     try {
-      return await callContext.run(context, () =>
+      return await this.#contexts.ofRequest(context, () =>
         this.#client.request({ method, params: withToken } as Parameters<Client['request']>[0], anyResult, {
           timeout: neverMs,
         }),
@@ -152,6 +162,6 @@ export class McpSession {
       onProgress: null,
       trace: { status: null, retryAfterMs: null },
     };
-    await callContext.run(context, () => this.#transport.terminateSession()).catch(() => undefined);
+    await this.#contexts.ofSession(context, () => this.#transport.terminateSession()).catch(() => undefined);
   }
 }

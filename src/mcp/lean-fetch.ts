@@ -1,6 +1,6 @@
 import type { FetchLike } from '@modelcontextprotocol/sdk/shared/transport.js';
 import { Agent, type Dispatcher, request } from 'undici';
-import { AnswerError, type CallContext, callContext } from './call-context.js';
+import { AnswerError, type CallContext } from './call-context.js';
 import { EventReader } from './sse.js';
 
 export interface LeanFetchOptions {
@@ -8,6 +8,8 @@ export interface LeanFetchOptions {
   readonly answerBytes: number;
   /** How long the body of a JSON answer or an error may stand still, in ms. */
   readonly stallMs?: number;
+  /** The call that a request is of, by its JSON-RPC id; null: a notification, the end of a session. */
+  readonly contextOf?: (requestId: number | null) => CallContext | undefined;
   /** Requests of the server on a call's stream (a ping), which the SDK answers. */
   readonly onServerRequest?: (message: Record<string, unknown>) => void;
 }
@@ -28,7 +30,7 @@ const maxRetryAfterMs = 600_000;
 /**
  * The fetch for the SDK's Streamable HTTP transport, on `undici.request`: three times the calls a second of Node's own
  * fetch (mcp-client-facts, Cost of a call). It differs from a fetch where that helps a batch client:
- * - the call's own signal and trace come from `callContext`; the transport's shared signal is not listened to;
+ * - the call's own signal and trace come from `contextOf`; the transport's shared signal is not listened to;
  * - a POST's answer is read here, whichever form it has, and handed on as parsed JSON, so that an answer that is cut,
  *   too large, no JSON, or ends without a response fails now and not at the timeout;
  * - the standing GET is answered with 405, as a server without one would;
@@ -47,8 +49,9 @@ export function createLeanFetch(options: LeanFetchOptions): LeanFetch {
   const fetch: FetchLike = async (url, init) => {
     const method = init?.method ?? 'GET';
     if (method === 'GET') return answer(405, {}, null, '');
-    const context = callContext.getStore();
     const body = typeof init?.body === 'string' ? init.body : undefined;
+    const sent = body === undefined ? ({ kind: 'other', id: null } as const) : kindOf(body);
+    const context = sent.kind === 'response' ? undefined : options.contextOf?.(sent.id);
     const response = await request(url, {
       method: method as Dispatcher.HttpMethod,
       headers: { ...headersOf(init?.headers), 'accept-encoding': 'identity' },
@@ -59,7 +62,7 @@ export function createLeanFetch(options: LeanFetchOptions): LeanFetch {
       bodyTimeout: 0,
     });
     response.body.on('error', () => undefined);
-    return reader.read(response, body === undefined ? null : requestIdOf(body), context);
+    return reader.read(response, sent.id, context);
   };
   return { fetch, close: () => agent.destroy() };
 }
@@ -167,7 +170,7 @@ class AnswerReader {
       if (typeof message !== 'object' || message === null) continue;
       const { method, id: messageId, params } = message as Message;
       if (typeof method === 'string') {
-        if (messageId !== undefined) callContext.exit(() => this.#onServerRequest(message as Message));
+        if (messageId !== undefined) this.#onServerRequest(message as Message);
         else if (method === 'notifications/progress' && typeof params === 'object' && params !== null) {
           context?.onProgress?.(params as Message);
         }
@@ -236,12 +239,20 @@ function drain(body: Body): void {
   body.resume();
 }
 
-/** The SDK writes the id last, so it is found without parsing an input of 100 KB again. null: a notification. */
-function requestIdOf(body: string): number | null {
+type Sent =
+  | { readonly kind: 'request'; readonly id: number }
+  | { readonly kind: 'response' | 'other'; readonly id: null };
+
+/**
+ * What a body sends. The SDK writes a request's method first and its id last, so both are found without parsing an input
+ * of 100 KB again. The id in a response is the server's own choice and says nothing about our calls.
+ */
+function kindOf(body: string): Sent {
   const last = /"id":(\d{1,15})\}$/.exec(body.slice(-32));
-  if (last) return Number(last[1]);
+  if (last && body.startsWith('{"method":"')) return { kind: 'request', id: Number(last[1]) };
   const { id, method } = JSON.parse(body) as { id?: unknown; method?: unknown };
-  return typeof id === 'number' && method !== undefined ? id : null;
+  if (method === undefined) return { kind: 'response', id: null };
+  return typeof id === 'number' ? { kind: 'request', id } : { kind: 'other', id: null };
 }
 
 function headersOf(headers: unknown): Record<string, string> {

@@ -387,6 +387,22 @@ describe('event streams', () => {
     expect(okOf(await server.poll(runId)).status).toBe('RUNNING');
     await pong;
   });
+
+  it('may carry a ping under the id of a call in flight, whose status it does not touch', async () => {
+    fake.onCall = async (exchange) => {
+      if ('result' in exchange.message) return exchange.http(202);
+      const { id } = exchange.message;
+      exchange.response.writeHead(200, sseHead);
+      exchange.response.write(`data: ${JSON.stringify({ jsonrpc: '2.0', id, method: 'ping' })}\n\n`);
+      while (!fake.seen.some(({ message }) => message?.id === id && 'result' in message)) {
+        await new Promise(setImmediate);
+      }
+      // The answer to it is on its way; the call ends after that.
+      await new Promise((resolve) => setTimeout(resolve, 50));
+      exchange.response.destroy();
+    };
+    expect(failureOf(await server.poll(runId))).toMatchObject({ kind: 'network_error', httpStatus: 200 });
+  });
 });
 
 it('a server that accepts and says nothing ends at the timeout', async () => {
