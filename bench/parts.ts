@@ -11,7 +11,8 @@ export async function forkPart(
   message: unknown,
 ): Promise<{ child: ChildProcess; ready: unknown }> {
   const child = fork(new URL(file, import.meta.url), [], {
-    execArgv: ['--import', 'tsx'],
+    // The SDK's own loop puts a listener on one signal for each call; Node warns of every one of them.
+    execArgv: ['--no-warnings', '--import', 'tsx'],
     stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
   });
   child.send(message as object);

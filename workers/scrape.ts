@@ -34,8 +34,6 @@ import { workerOptions } from './stage.js';
 import { takeTurn } from './suspects.js';
 import { mendUnreadable } from './unreadable.js';
 
-/** Crashes of its workers after which a public job is settled as `errored`. */
-const crashesAllowed = 3;
 /** Faults of ours at one public job after which it is settled as `errored`. */
 const faultsAllowed = 12;
 
@@ -63,13 +61,12 @@ async function handle(ctx: WorkerContext, job: Job, token: string): Promise<Outc
   keepForRetention(ctx, job);
   try {
     const crashes = job.stalledCounter ?? 0;
-    if (crashes > crashesAllowed) {
-      const message = `This scrape crashed its workers ${crashes} times; look for the crash in the logs before you retry it.`;
-      const ended = await endPoison(ctx, job, message);
-      if (ended !== null) return ended;
-    }
     const turn = await takeTurn(ctx, publicQueue, job.id as string, crashes);
     if (turn.do === 'wait') return await later(ctx, job, token, turn.ms);
+    if (turn.do === 'give_up') {
+      const message = `This scrape crashed its workers ${crashes} times; look for the crash in the logs before you retry it.`;
+      return (await endPoison(ctx, job, message)) ?? (await take(ctx, job, token));
+    }
     try {
       return await take(ctx, job, token);
     } finally {

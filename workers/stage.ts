@@ -40,8 +40,6 @@ export interface Step {
   readonly stallBase: string | null;
 }
 
-/** More crashes than this on one job without getting on: the job is what crashes its workers (design B1, poison). */
-const crashesAllowed = 3;
 /** Faults of ours in a row on one attempt before it is settled as `errored`. */
 const faultsAllowed = 8;
 
@@ -134,9 +132,9 @@ async function handleUnlessPoison(
 ): Promise<Next> {
   const [baseStage, base] = step.attempt.stallBase?.split(':') ?? [];
   const inARow = crashes - (baseStage === step.stage ? Number(base) : 0);
-  if (inARow > crashesAllowed) return poisoned(ctx, step, crashes);
   const queue = stageQueue(step.stage, step.server);
   const turn = await takeTurn(ctx, queue, step.job.id as string, inARow);
+  if (turn.do === 'give_up') return poisoned(ctx, step, crashes);
   if (turn.do === 'wait') return { do: 'snooze', until: step.now + turn.ms };
   try {
     return await handle(step);
@@ -223,7 +221,8 @@ async function afterFault(
     return { do: 'snooze', until: now + 5_000 };
   }
   log.error({ event: 'step.fault', err: error }, 'a step failed by a fault of ours');
-  if (attempt === null) return { do: 'snooze', until: now + 5_000 };
+  // What was decided stays so: only its publishing failed, which is tried until it succeeds.
+  if (attempt === null || attempt.phase === 'decided') return { do: 'snooze', until: now + 5_000 };
   const faults = attempt.faults + 1;
   const step: Step = { attempt, server, stage, job, lock, now, stallBase: null };
   if (faults > faultsAllowed) {

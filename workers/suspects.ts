@@ -1,18 +1,29 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import type { WorkerContext } from './context.js';
 
 /** Crashes in a row without getting on that make a job a suspect. One is the ordinary death of a worker. */
 const suspectFrom = 2;
+/** Crashes of a suspect that had the turn. What else its process had in hand did not: none of it is a suspect. */
+const crashesInTurnAllowed = 2;
+/** All suspects of a crash come back at once; those that must wait are put away within this time. */
+const clearMs = 100;
+/** How long the crashes of suspects are remembered after the last one. */
+const rememberSecs = 24 * 3_600;
 
 export type Turn =
   | { readonly do: 'go'; readonly done: () => Promise<void> }
-  | { readonly do: 'wait'; readonly ms: number };
+  | { readonly do: 'wait'; readonly ms: number }
+  /** This job is what crashes its workers (design B1, poison). */
+  | { readonly do: 'give_up' };
 
 const free: Turn = { do: 'go', done: async () => {} };
 
 /**
  * A crash takes down whatever its process had in hand, and all of that comes back at once: the job that crashes its
- * workers would drag the same innocent ones along until they count as poisonous too. So of the suspects of a queue only
- * one at a time is worked on, fleet-wide: the innocent get on and are none any more, the poisonous one crashes alone.
+ * workers would drag the same innocent ones along until they count as poisonous too. So only one suspect at a time is
+ * worked on, of all queues and fleet-wide, since a process works on all queues, and only crashes of the one whose turn
+ * it is are held against it: the innocent get on and are none any more, the poisonous one crashes alone. A turn lasts
+ * as long as the work does, and a lock's time after a crash.
  */
 export async function takeTurn(
   ctx: WorkerContext,
@@ -22,15 +33,35 @@ export async function takeTurn(
 ): Promise<Turn> {
   if (crashes < suspectFrom) return free;
   const { redis, keys, timing } = ctx;
-  const key = keys.suspect(queue);
-  const won = await redis.set(key, jobId, 'PX', timing.lockMs, 'NX');
-  if (won !== 'OK' && (await redis.get(key)) !== jobId) {
+  const holder = `${queue} ${jobId}`;
+  const won = await redis.set(keys.suspect, holder, 'PX', timing.lockMs, 'NX');
+  if (won !== 'OK' && (await redis.get(keys.suspect)) !== holder) {
     return { do: 'wait', ms: Math.ceil((timing.lockMs / 15) * (1 + 2 * Math.random())) };
   }
+  const turns = await redis.hincrby(keys.suspectTurns, holder, 1);
+  await redis.expire(keys.suspectTurns, rememberSecs);
+  if (turns > crashesInTurnAllowed) {
+    await endTurn(ctx, holder);
+    return { do: 'give_up' };
+  }
+  await delay(clearMs);
+  const renewal = setInterval(() => {
+    // A renewal that fails is made good by the next, or the turn ends: then two suspects meet, which costs a crash.
+    redis
+      .get(keys.suspect)
+      .then((now) => (now === holder ? redis.pexpire(keys.suspect, timing.lockMs) : 0))
+      .catch(() => {});
+  }, timing.lockMs / 3);
   return {
     do: 'go',
     async done() {
-      if ((await redis.get(key)) === jobId) await redis.del(key);
+      clearInterval(renewal);
+      await endTurn(ctx, holder);
     },
   };
+}
+
+async function endTurn({ redis, keys }: WorkerContext, holder: string): Promise<void> {
+  await redis.hdel(keys.suspectTurns, holder);
+  if ((await redis.get(keys.suspect)) === holder) await redis.del(keys.suspect);
 }

@@ -120,9 +120,14 @@ export class Keys {
     return `${this.prefix}:intake:rejected`;
   }
 
-  /** The one job of a queue that is worked on though it may be what crashes its workers. */
-  suspect(queue: string): string {
-    return `${this.prefix}:suspect:${queue}`;
+  /** The one job of the fleet that is worked on though it may be what crashes its workers. */
+  get suspect(): string {
+    return `${this.prefix}:suspect`;
+  }
+
+  /** Hash: a suspect → its turns that were not ended, by a crash each. */
+  get suspectTurns(): string {
+    return `${this.prefix}:suspect:turns`;
   }
 
   get leader(): string {

@@ -101,6 +101,8 @@ export interface Sim {
   dropSessions(): number;
   /** Refuses connections for that long, cutting those there are; resolves when it listens again. */
   down(ms: number): Promise<void>;
+  /** The same until the function it gives is called. */
+  shut(): Promise<() => Promise<void>>;
   reset(options?: { readonly sessions?: boolean }): void;
   close(): Promise<void>;
 }
@@ -169,11 +171,17 @@ export async function startSim(options: SimOptions = {}): Promise<Sim> {
     now: () => world.now(),
     dropSessions: () => sessions.dropAll(),
     async down(ms) {
-      await stopListening(server);
+      const open = await sim.shut();
       await new Promise<void>((resolve) => {
         backUp = setTimeout(resolve, ms);
       });
-      if (!isClosed) await listen(server, port, host);
+      await open();
+    },
+    async shut() {
+      await stopListening(server);
+      return async () => {
+        if (!isClosed) await listen(server, port, host);
+      };
     },
     reset(what = {}) {
       world.reset();
