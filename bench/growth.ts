@@ -31,7 +31,12 @@ export async function growth(): Promise<void> {
   const client = new Redis(redis.url, { maxRetriesPerRequest: null });
   const queue = new Queue('scrape', { connection: client, prefix: '{trawl}' });
   try {
-    const { child: worker } = await forkPart('./worker-part.ts', { config, redis: redis.url });
+    const { child: worker } = await forkPart('./worker-part.ts', {
+      config,
+      redis: redis.url,
+      // 20 minutes otherwise, which would only be waited for.
+      timing: { claimAfterMs: keepSecs * 1_000 },
+    });
     await add(queue, 'warm', 10);
     await forgotten(client, queue);
     const before = await client.dbsize();

@@ -3,9 +3,10 @@ import { createLogger } from '../src/logger.js';
 import { createMetrics } from '../src/metrics/index.js';
 import { createFileSink } from '../src/sinks/file.js';
 import { Daemon } from '../workers/daemon.js';
+import type { Timing } from '../workers/timing.js';
 
 /** One worker process, as `trawl work` sets it up. */
-process.once('message', async (message: { config: string; redis: string }) => {
+process.once('message', async (message: { config: string; redis: string; timing?: Partial<Timing> }) => {
   const config = loadConfig({ file: message.config, env: {}, cwd: process.cwd() });
   const log = createLogger({ level: 'warn' });
   const servers = Object.fromEntries(
@@ -18,6 +19,7 @@ process.once('message', async (message: { config: string; redis: string }) => {
     metrics: createMetrics({ version: 'bench', servers }),
     log,
     intake: false,
+    ...(message.timing === undefined ? {} : { timing: message.timing }),
   });
   await daemon.start();
   let peak = 0;

@@ -12,6 +12,8 @@ import { complete, cutOff, type Next, runStep, type Step, workerOptions } from '
 
 /** An orphan that the server never lets us end is given up after this many tries, about a day. */
 const orphanTries = 3_000;
+/** An orphan that the server does not know is looked for this often: a token that fails can look the same for a while. */
+const unknownTries = 5;
 /** How often the bill of an aborted run is asked for before the outcome does without it. */
 const billTries = 5;
 
@@ -72,8 +74,11 @@ async function abortOrphan(ctx: WorkerContext, server: string, job: Job, token: 
     log.warn({ event: 'orphan.aborted', status: result.value.status }, 'a run without an owner was ended');
     return;
   }
-  if (!result.ok && result.failure.notFound) return;
   const tries = job.attemptsStarted;
+  if (!result.ok && result.failure.notFound && tries >= unknownTries) {
+    log.warn({ event: 'orphan.unknown', tries }, 'the server does not know this run without an owner');
+    return;
+  }
   if (tries > orphanTries) {
     ctx.metrics.orphanRun(server, 'given_up');
     log.error(

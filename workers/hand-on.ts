@@ -30,8 +30,3 @@ export async function readStartJob(
     ? { scrape: read.scrape, removed: false, message: '' }
     : { scrape: null, removed: false, message: read.message };
 }
-
-/** How long a run stays claimed by its scrape. Redis takes no lifetime of 0, which `keep.settled: 0` would be. */
-export function claimMs(ctx: WorkerContext): number {
-  return Math.max(1_000, ctx.config.keep.settledMs);
-}

@@ -12,6 +12,7 @@ import { publishAlone } from './stage.js';
 
 const removed = 'Its job was removed from the queue by its producer.';
 const keysATurn = 5_000;
+const failuresATurn = 1_000;
 /** Failures older than this were looked at by an elected process before this one. */
 const lookBackMs = 3_600_000;
 /** BullMQ did not count this end as one, so that any later take is an operator's retry. */
@@ -106,15 +107,18 @@ export async function settleFailed(ctx: WorkerContext): Promise<void> {
   const place = placeOf(ctx);
   const failed = `${ctx.keys.queue(publicQueue)}:failed`;
   const until = ctx.now();
-  const jobIds = await ctx.redis.zrangebyscore(failed, place.failedSince, until);
-  for (const jobId of jobIds) {
+  const range = [place.failedSince, until, 'WITHSCORES', 'LIMIT', 0, failuresATurn] as const;
+  const found = await ctx.redis.zrangebyscore(failed, ...range);
+  for (let index = 0; index < found.length; index += 2) {
+    const jobId = found[index] as string;
     const key = ctx.keys.job(publicQueue, jobId);
     const [progress, reason, timestamp] = await ctx.redis.hmget(key, 'progress', 'failedReason', 'timestamp');
     if (timestamp === null || saysOutcome(progress)) continue;
     await settleErrored(ctx, jobId, Number(timestamp), reason ?? 'no reason given');
   }
   // Once more the last second: a job that fails while we look has a time before it.
-  place.failedSince = until - 1_000;
+  const last = Number(found.at(-1));
+  place.failedSince = found.length < 2 * failuresATurn || last === place.failedSince ? until - 1_000 : last;
 }
 
 function saysOutcome(progress: string | null | undefined): boolean {
@@ -136,7 +140,7 @@ async function settleErrored(
   const message = `Its job crashed its workers or could not be read (${cleanText(reason, 200)}); look for the crash in the logs before you retry it.`;
   ctx.log.error({ event: 'job.failed', jobId: cleanText(jobId, 80), message }, 'a job was given up');
   const say = (document: OutcomeDocument) =>
-    ctx.redis.hset(ctx.keys.job(publicQueue, jobId), 'progress', JSON.stringify(document));
+    ctx.redis.trawlMend(ctx.keys.job(publicQueue, jobId), 'progress', JSON.stringify(document));
   if (attempt === null) {
     // Never accepted: there is nobody to tell but those who look at the job.
     const blank = blankAttempt(jobKey(named.batch, named.id), submittedAt);

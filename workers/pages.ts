@@ -1,8 +1,7 @@
 import type { Worker } from 'bullmq';
 import type { ServerConfig } from '../src/config.js';
-import type { AttemptPatch } from '../src/queue/attempt-store.js';
+import type { AttemptPatch, StoredEvent } from '../src/queue/attempt-store.js';
 import { stageJobId } from '../src/queue/names.js';
-import { eventBound } from '../src/queue/publish.js';
 import type { Attempt, RunSpec, Slice } from '../src/run/attempt.js';
 import { decide, decideFinished } from '../src/run/outcome.js';
 import { afterRead, afterWrite, beforeRead } from '../src/run/pages.js';
@@ -51,15 +50,16 @@ async function finishCancelled(
   target: SinkTarget,
 ): Promise<Next> {
   let { attempt } = step;
-  const page = attempt.slice === null ? null : await ctx.sink.findPage(target, attempt.slice.index);
-  if (page !== null) {
+  const { slice } = attempt;
+  const page = slice === null ? null : await ctx.sink.findPage(target, slice.index);
+  if (slice !== null && page !== null) {
     const counted = {
       pages: attempt.pages + 1,
       items: attempt.items + page.items,
       bytes: attempt.bytes + page.bytes,
       slice: null,
     };
-    if (!(await save(ctx, step, counted))) return complete;
+    if (!(await save(ctx, step, counted, pageEvent(target, slice, page.items, page.bytes)))) return complete;
     attempt = { ...attempt, ...counted };
   }
   return settle(ctx, { ...step, attempt }, decideFinished(attempt, spec, ctx.now(), null));
@@ -150,10 +150,10 @@ async function writePage(
   ctx.metrics.sinkHeld(ctx.sink.name, false);
   const { end, ...counted } = afterWrite(attempt, write, durable.lines, ctx.config.results.pageBytes);
   const patch = { ...counted, reads: null, faults: null, stallBase: step.stallBase };
-  if (!(await save(ctx, step, patch))) return { do: 'leave', next: complete };
   const { bytes, existed } = durable;
+  if (!(await save(ctx, step, patch, pageEvent(target, slice, durable.lines, bytes))))
+    return { do: 'leave', next: complete };
   if (!existed) ctx.metrics.pageWritten(step.server, ctx.sink.name, { items: durable.lines, bytes });
-  await announce(ctx, target, slice, durable.lines, bytes);
   const written: Attempt = { ...attempt, ...counted, reads: 0 };
   if (end) return { do: 'end', attempt: written, shortOf: null };
   const { attempt: fresh } = await ctx.store.load(attempt.scrape);
@@ -180,38 +180,17 @@ async function snooze(ctx: WorkerContext, step: Step, until: number, patch: Atte
 }
 
 /** False when another worker has moved on. */
-export async function save(ctx: WorkerContext, step: Step, patch: AttemptPatch): Promise<boolean> {
+export async function save(
+  ctx: WorkerContext,
+  step: Step,
+  patch: AttemptPatch,
+  event: StoredEvent | null = null,
+): Promise<boolean> {
   const from = { lowest: 'reading', highest: 'reading' } as const;
-  return (await ctx.store.advance(step.attempt, step.lock, from, null, patch)) === 'done';
+  return (await ctx.store.advance(step.attempt, step.lock, from, null, patch, event)) === 'done';
 }
 
-async function announce(
-  ctx: WorkerContext,
-  target: SinkTarget,
-  slice: Slice,
-  items: number,
-  bytes: number,
-): Promise<void> {
-  const data = JSON.stringify({
-    page: slice.index,
-    offset: slice.offset,
-    items,
-    bytes,
-    attempt: target.attempt,
-  });
-  await ctx.redis.xadd(
-    ctx.keys.events,
-    'MAXLEN',
-    '~',
-    eventBound,
-    '*',
-    'type',
-    'page.written',
-    'id',
-    target.id,
-    'batch',
-    target.batch,
-    'data',
-    data,
-  );
+function pageEvent(target: SinkTarget, slice: Slice, items: number, bytes: number): StoredEvent {
+  const data = { page: slice.index, offset: slice.offset, items, bytes, attempt: target.attempt };
+  return { type: 'page.written', id: target.id, batch: target.batch, data };
 }

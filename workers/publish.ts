@@ -4,6 +4,18 @@ import { outcomeClass, type Subject } from '../src/run/outcome.js';
 import type { OutcomeDocument } from '../src/scrape/types.js';
 import type { WorkerContext } from './context.js';
 
+/** Whose attempt it is, as far as the attempt itself tells. */
+export function subjectOf(attempt: Attempt, server: string): Subject {
+  const dot = attempt.scrape.indexOf('.');
+  return {
+    batch: attempt.scrape.slice(0, dot),
+    id: attempt.scrape.slice(dot + 1),
+    server,
+    tool: attempt.spec?.tool ?? '',
+    meta: null,
+  };
+}
+
 /** Publishes a decision and, the first time, counts and logs it. */
 export async function publish(
   ctx: WorkerContext,
@@ -12,7 +24,8 @@ export async function publish(
   decision: Decision,
   finishes: number,
 ): Promise<OutcomeDocument> {
-  const deps = { redis: ctx.redis, keys: ctx.keys, sink: ctx.sink, keep: ctx.config.keep };
+  const { redis, keys, sink, timing } = ctx;
+  const deps = { redis, keys, sink, keep: ctx.config.keep, claimMs: timing.claimAfterMs };
   const { document, first } = await publishOutcome(deps, attempt, subject, decision, finishes);
   ctx.metrics.sinkHeld(ctx.sink.name, false);
   if (!first) return document;

@@ -2,12 +2,14 @@ import type { AttemptPatch } from '../src/queue/attempt-store.js';
 import type { Attempt } from '../src/run/attempt.js';
 import { afterSearch, type Search, sameInput } from '../src/run/reconcile.js';
 import type { WorkerContext } from './context.js';
-import { claimMs, handOn, readStartJob } from './hand-on.js';
+import { handOn, readStartJob } from './hand-on.js';
+import { subjectOf } from './publish.js';
 import { heldOnTheWay } from './refusals.js';
 import { complete, type Next, type Step, settle } from './stage.js';
 
 const perList = 10;
-const listsAtMost = 50;
+/** 2,000 runs: eight starts a second from two minutes before the intent on. */
+const listsAtMost = 200;
 /** The server's clock may be off by this much against ours. */
 const clockSlackMs = 120_000;
 
@@ -47,7 +49,7 @@ export async function search(ctx: WorkerContext, step: Step): Promise<Next> {
         attempt.intentAt,
         after.runId,
         { repliedAt: ctx.now() },
-        claimMs(ctx),
+        subjectOf(attempt, server),
       );
       // Another scrape was quicker to claim it: look on.
       if (saved === 'claimed') return { do: 'snooze', until: ctx.now() + 1_000 };

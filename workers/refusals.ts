@@ -1,4 +1,5 @@
 import type { HoldReason } from '../src/mcp/port.js';
+import { backoff } from '../src/run/schedule.js';
 import type { WorkerContext } from './context.js';
 import { complete, type Next, type Step } from './stage.js';
 
@@ -38,7 +39,7 @@ export async function refused(
     case 'tool':
       return holdTool(ctx, server, step, tool, refusal.reason, refusal.message);
     case 'none':
-      return { do: 'snooze', until: ctx.now() + 5_000 };
+      return { do: 'snooze', until: ctx.now() + backoff(5_000, step.job.attemptsStarted, 120_000) };
     default:
       return refusal.hold satisfies never;
   }

@@ -106,9 +106,9 @@ async function afterFault(
   token: string,
   error: unknown,
 ): Promise<OutcomeDocument> {
-  // Counting on a job that was removed would bring back its key, empty.
-  if (!(await ctx.queues.publicExists(job.id as string))) throw error;
-  const faults = await ctx.redis.hincrby(ctx.keys.job(publicQueue, job.id as string), 'faults', 1);
+  const key = ctx.keys.job(publicQueue, job.id as string);
+  const faults = Number(await ctx.redis.hget(key, 'faults')) + 1;
+  if ((await ctx.redis.trawlMend(key, 'faults', faults)) === 0) throw error;
   if (faults > faultsAllowed) {
     const reason = error instanceof Error ? error.message.slice(0, 200) : 'unknown';
     const ended = await endPoison(ctx, job, `Trawl failed ${faults} times at this job: ${reason}`);
@@ -226,7 +226,13 @@ async function again(held: Held, attempt: Attempt, published: Published | null):
   if (!retried || outcomeClass(document.outcome, facts.onEmpty) !== 'failure') {
     return finish(job, document, facts.onEmpty);
   }
-  await ctx.store.nextAttempt(attempt, held.lock, attempt.usageBefore, published?.outcome ?? null);
+  await ctx.store.nextAttempt(
+    attempt,
+    held.lock,
+    attempt.usageBefore,
+    published?.outcome ?? null,
+    ctx.timing.claimAfterMs,
+  );
   ctx.metrics.retry(facts.server, 'operator');
   return parkNext(held, attempt, 0);
 }
@@ -237,7 +243,7 @@ async function conclude(held: Held, attempt: Attempt, decision: Decision): Promi
     const document = await publish(ctx, attempt, facts, decision, job.attemptsMade);
     return finish(job, document, facts.onEmpty);
   }
-  await ctx.store.nextAttempt(attempt, held.lock, totalUsage(attempt), null);
+  await ctx.store.nextAttempt(attempt, held.lock, totalUsage(attempt), null, ctx.timing.claimAfterMs);
   ctx.metrics.retry(facts.server, decision.outcome);
   const ids = { scrapeId: attempt.scrape, runId: attempt.runId ?? undefined, server: facts.server };
   ctx.log.info(

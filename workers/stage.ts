@@ -15,7 +15,7 @@ import { backoff } from '../src/run/schedule.js';
 import { SinkHeldError } from '../src/sinks/contract.js';
 import type { WorkerContext } from './context.js';
 import { FetchingWorker } from './fetching-worker.js';
-import { publish } from './publish.js';
+import { publish, subjectOf } from './publish.js';
 import { takeTurn } from './suspects.js';
 
 /** What a worker's step ends with; `runStep` is the one place that says it to BullMQ. */
@@ -181,15 +181,7 @@ export async function settle(ctx: WorkerContext, step: Step, decision: Decision)
 /** When the producer removed the public job, nobody else would publish what was decided. */
 export async function publishAlone(ctx: WorkerContext, attempt: Attempt, server: string): Promise<void> {
   if (attempt.decision === null || (await ctx.queues.publicExists(attempt.jobId))) return;
-  const dot = attempt.scrape.indexOf('.');
-  const subject = {
-    batch: attempt.scrape.slice(0, dot),
-    id: attempt.scrape.slice(dot + 1),
-    server,
-    tool: attempt.spec?.tool ?? '',
-    meta: null,
-  };
-  await publish(ctx, attempt, subject, attempt.decision, 0);
+  await publish(ctx, attempt, subjectOf(attempt, server), attempt.decision, 0);
 }
 
 async function afterFault(

@@ -4,7 +4,6 @@ import type { RunView, ScrapeServer } from '../src/mcp/port.js';
 import type { SavedRun } from '../src/queue/attempt-store.js';
 import type { Hold } from '../src/queue/holds.js';
 import { stageQueue } from '../src/queue/names.js';
-import { eventBound } from '../src/queue/publish.js';
 import type { Attempt, RunSpec } from '../src/run/attempt.js';
 import { cancelledMessage, decide } from '../src/run/outcome.js';
 import { afterStart, beforeStart } from '../src/run/start.js';
@@ -12,12 +11,20 @@ import { digestOf } from '../src/scrape/identity.js';
 import type { Scrape } from '../src/scrape/types.js';
 import type { WorkerContext } from './context.js';
 import { GatedWorker, type Ticket } from './gated-worker.js';
-import { claimMs, handOn, readStartJob } from './hand-on.js';
+import { handOn, readStartJob } from './hand-on.js';
 import { lift, liftTool } from './probes.js';
 import { toSearch } from './reconcile.js';
 import { refused } from './refusals.js';
 import { complete, type Next, runStep, type Step, settle, workerOptions } from './stage.js';
 import type { Wakeups } from './wakeups.js';
+
+/**
+ * A start is sent in the first part of the time after which a list of runs proves that it had no effect; the rest is for
+ * the server, which may repeat it by itself for 220 s (apify-contract, Errors).
+ */
+const sendWithin = 1 / 4;
+/** What a run counts against `limits.memoryMb` when neither its job nor the configuration says. */
+const usualMemoryMb = 1_024;
 
 const removedMessage = 'Its job was removed from the queue by its producer; nothing was spent.';
 
@@ -110,7 +117,7 @@ async function bindAndStart(
   }
   const refusal = await ctx.refusals.ripe(server.name, scrape.tool, key);
   if (refusal !== null) return without(await settle(ctx, step, decide('rejected', refusal, step.now)));
-  switch (await slots.bind(ticket.member, key, scrape.options.memory ?? 0)) {
+  switch (await slots.bind(ticket.member, key, memoryOf(server, scrape))) {
     case 'bound':
       break;
     case 'none':
@@ -187,8 +194,9 @@ async function startRun(
     options: scrape.options,
     runTimeoutMs: Math.min(scrape.options.timeoutMs ?? Number.POSITIVE_INFINITY, scrape.deadlineMs + 60_000),
     timeoutMs: ctx.config.start.timeoutMs,
+    sendBy: intentAt + ctx.timing.certainAfterMs * sendWithin,
     onRunId: (runId) => {
-      saveRun(ctx, server, attempt, runId, null).catch((error) =>
+      saveRun(ctx, server, attempt, scrape, runId, null).catch((error) =>
         ctx.log.warn({ event: 'run.save', err: error }),
       );
     },
@@ -224,7 +232,7 @@ async function started(
 ): Promise<Started> {
   const { attempt } = step;
   const ids = { scrapeId: attempt.scrape, runId: run.runId, server: server.name };
-  switch (await saveRun(ctx, server, attempt, run.runId, run)) {
+  switch (await saveRun(ctx, server, attempt, scrape, run.runId, run)) {
     case 'saved':
     case 'known':
       break;
@@ -242,23 +250,10 @@ async function started(
   }
   ctx.log.info({ event: 'scrape.started', ...ids }, 'run started');
   await handOn(ctx, step);
-  await announceStart(ctx, scrape, run.runId, attempt.n);
   await Promise.all([ctx.refusals.endStreak(server.name, scrape.tool), ctx.holds.endCoolDowns(server.name)]);
   if (probing.server) await lift(ctx, server.name);
   if (probing.tool !== null && probing.tool.proof !== 'runs') await liftTool(ctx, server.name, scrape.tool);
   return { next: complete, keepsSlot: true };
-}
-
-async function announceStart(
-  ctx: WorkerContext,
-  scrape: Scrape,
-  runId: string,
-  attempt: number,
-): Promise<void> {
-  const { redis, keys } = ctx;
-  const data = JSON.stringify({ server: scrape.server, tool: scrape.tool, runId, attempt });
-  const fields = ['type', 'scrape.started', 'id', scrape.id, 'batch', scrape.batch, 'data', data];
-  await redis.xadd(keys.events, 'MAXLEN', '~', eventBound, '*', ...fields);
 }
 
 /** The server's own list of tools and the Actor's input schema, before any money is spent. */
@@ -303,6 +298,7 @@ async function saveRun(
   ctx: WorkerContext,
   server: ServerConfig,
   attempt: Attempt,
+  scrape: Scrape,
   runId: string,
   run: RunView | null,
 ): Promise<SavedRun> {
@@ -323,8 +319,12 @@ async function saveRun(
     attempt.intentAt,
     runId,
     details,
-    claimMs(ctx),
+    scrape,
   );
+}
+
+function memoryOf(server: ServerConfig, scrape: Scrape): number {
+  return scrape.options.memory ?? Math.min(usualMemoryMb, server.limits.memoryMb ?? usualMemoryMb);
 }
 
 function runSpec(scrape: Scrape): RunSpec {

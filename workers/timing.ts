@@ -9,6 +9,11 @@ export interface Timing {
   readonly certainAfterMs: number;
   /** A start still ambiguous after this long ends `start_unknown`. */
   readonly unknownAfterMs: number;
+  /**
+   * The run of an attempt that has ended stays claimed for this long: until then another scrape with an equal input may
+   * still look for the run of its own lost answer.
+   */
+  readonly claimAfterMs: number;
   /** An unrecognised refusal waits this long for company before it rejects its scrape (design B5). */
   readonly refusalPatienceMs: number;
   /** A run without an owner is left alone until it has been seen for this long: its answer may be on its way. */
@@ -28,6 +33,8 @@ export const defaultTiming: Timing = {
   stalledEveryMs: 5_000,
   certainAfterMs: 300_000,
   unknownAfterMs: 900_000,
+  // The search, and a clock of the server that is off by two minutes, twice over.
+  claimAfterMs: 1_200_000,
   refusalPatienceMs: 30_000,
   orphanAfterMs: 10_000,
   sweepEveryMs: 5_000,

@@ -16,7 +16,7 @@ export async function mendUnreadable(ctx: WorkerContext, jobId: string): Promise
   if (typeof data === 'string' && !isJson(data)) mended.data = JSON.stringify(data.slice(0, excerpt));
   if (typeof opts === 'string' && !isJson(opts)) mended.opts = '{}';
   if (Object.keys(mended).length === 0) return;
-  await ctx.redis.hset(key, mended);
+  if ((await ctx.redis.trawlMend(key, ...Object.entries(mended).flat())) === 0) return;
   ctx.log.warn(
     { event: 'job.unreadable', jobId: cleanText(jobId, 80), fields: Object.keys(mended) },
     'a job was no JSON; it is rejected',

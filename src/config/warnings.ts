@@ -7,6 +7,8 @@ const longestServerRetryMs = 220_000;
 const bodyLimitBytes = 102_400;
 const hostedRequestsPerSecond = 30;
 const guessableTokenLength = 16;
+/** As `workers/start.ts` counts a run of unknown memory. */
+const usualMemoryMb = 1_024;
 
 /** What is allowed and probably not meant; one sentence each, with the key to change. */
 export function warningsOf(config: Omit<Config, 'warnings'>): string[] {
@@ -41,6 +43,13 @@ function serverWarnings(server: ServerConfig, config: Omit<Config, 'warnings'>):
     warnings.push(
       `${runs} runs polled every ${formatDuration(config.poll.intervalMs)} take ${round(pollsPerSecond)} of ` +
         `${requestsPerSecond} requests a second, more than half; set poll.interval to ${interval}s or more`,
+    );
+  }
+  const unknown = Object.values(server.tools).filter((tool) => tool.memory === null);
+  if (server.limits.memoryMb !== null && unknown.length > 0) {
+    const names = unknown.map((tool) => tool.name).join(', ');
+    warnings.push(
+      `limits.memoryMb: runs of ${names} count as ${usualMemoryMb} MB unless their job says options.memory; set tools.<name>.memory`,
     );
   }
   const url = new URL(server.url);

@@ -19,8 +19,11 @@ const neverSent = new Set([
   'UNABLE_TO_GET_ISSUER_CERT_LOCALLY',
   'CERT_HAS_EXPIRED',
   'ERR_TLS_CERT_ALTNAME_INVALID',
-  'EPROTO',
 ]);
+
+/** OpenSSL's words for a handshake that came to nothing; any other fault of TLS may come after the request. */
+const handshakeFailed =
+  /wrong version number|packet length too long|handshake failure|unsupported protocol|protocol version|unrecognized name|http request/i;
 
 /** JSON-RPC: parse error, invalid request, no such method, invalid params. All are said before anything is done. */
 const validationCodes = new Set([-32700, -32600, -32601, -32602]);
@@ -183,14 +186,17 @@ interface SystemError {
   readonly code: string;
   /** What failed, as Node names it: `connect`, `getaddrinfo`, `read`, `write`. */
   readonly syscall: unknown;
+  readonly text: string;
 }
 
 /** A system, TLS or undici error, from the error or its causes; null when it is none of them. */
 function systemError(error: unknown): SystemError | null {
   let current: unknown = error;
   for (let depth = 0; depth < 4 && typeof current === 'object' && current !== null; depth += 1) {
-    const { code, syscall, cause, errors } = current as Record<string, unknown>;
-    if (typeof code === 'string' && /^[A-Z][A-Z0-9_]{2,63}$/.test(code)) return { code, syscall };
+    const { code, syscall, cause, errors, message } = current as Record<string, unknown>;
+    if (typeof code === 'string' && /^[A-Z][A-Z0-9_]{2,63}$/.test(code)) {
+      return { code, syscall, text: typeof message === 'string' ? message.slice(0, 2_000) : '' };
+    }
     current = cause ?? (Array.isArray(errors) ? errors[0] : undefined);
   }
   return null;
@@ -198,10 +204,11 @@ function systemError(error: unknown): SystemError | null {
 
 /**
  * Whether the server may have got the request. A route that is lost while its answer is waited for fails the read with
- * the same EHOSTUNREACH or ENETUNREACH as a connect. (A TLS handshake that fails is a write with EPROTO.)
+ * the same EHOSTUNREACH or ENETUNREACH as a connect; TLS fails with EPROTO in the handshake and after it.
  */
-function mayHaveLeft({ code, syscall }: SystemError): boolean {
-  if ((syscall === 'read' || syscall === 'write') && code !== 'EPROTO') return true;
+function mayHaveLeft({ code, syscall, text }: SystemError): boolean {
+  if (code === 'EPROTO' || code.startsWith('ERR_SSL_')) return !handshakeFailed.test(text);
+  if (syscall === 'read' || syscall === 'write') return true;
   return !neverSent.has(code) && !code.startsWith('ERR_TLS') && !code.startsWith('CERT_');
 }
 

@@ -103,6 +103,11 @@ export interface StartRequest {
   readonly runTimeoutMs: number;
   /** How long to wait for the answer. */
   readonly timeoutMs: number;
+  /**
+   * Never sent after this moment (ms since the epoch). A process that was frozen while its start waited for a turn would
+   * otherwise send it when another has found out that it had no effect, and made it again.
+   */
+  readonly sendBy?: number;
   readonly onRunId?: (runId: string) => void;
 }
 

@@ -21,6 +21,8 @@ export interface PoolCall<T> {
   readonly params: Record<string, unknown>;
   /** Time for the answer, counted from the sending. The wait for a turn before it has a bound of the same length. */
   readonly timeoutMs: number;
+  /** Not sent after this moment (ms since the epoch): this process was frozen while the call waited for its turn. */
+  readonly sendBy?: number | undefined;
   readonly signal?: AbortSignal | undefined;
   readonly onProgress?: ((params: Record<string, unknown>) => void) | undefined;
   /** For metrics: the Actor of a start. */
@@ -123,6 +125,9 @@ export class SessionPool {
         if (!placed) {
           await this.#takeTurn(call.operation, clock.signal);
           placed = true;
+        }
+        if (call.sendBy !== undefined && Date.now() > call.sendBy) {
+          throw new CallEnded('timeout', 'Its turn came too late.');
         }
         if (!opened.session.retired) return await this.#send(opened.session, call, clock);
       }

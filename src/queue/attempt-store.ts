@@ -2,6 +2,7 @@ import { TrawlError } from '../errors.js';
 import type { Attempt, Decision, Phase, RunSpec, Slice } from '../run/attempt.js';
 import { phaseRank, phases } from '../run/attempt.js';
 import { type Keys, publicQueue } from './names.js';
+import { eventBound } from './publish.js';
 import type { ScriptedRedis } from './scripts.js';
 
 type Stored = Omit<Attempt, 'scrape' | 'jobId' | 'n' | 'phase' | 'submittedAt'>;
@@ -12,6 +13,14 @@ export type AttemptPatch = { readonly [Name in keyof Stored]?: Stored[Name] | nu
 export interface Lock {
   readonly key: string;
   readonly token: string;
+}
+
+/** An entry of the event stream that is written with a change of state, in one step. */
+export interface StoredEvent {
+  readonly type: 'page.written';
+  readonly id: string;
+  readonly batch: string;
+  readonly data: object;
 }
 
 /** How a guarded write went. `stale`: another worker has moved on, and this one has nothing left to do. */
@@ -221,18 +230,25 @@ export class AttemptStore {
     from: { readonly lowest: Phase; readonly highest: Phase },
     phase: Phase | null,
     patch: AttemptPatch,
+    event: StoredEvent | null = null,
   ): Promise<Written> {
     const result = await this.redis.trawlAdvance(
       this.keys.attempt(attempt.scrape),
       lock.key,
       this.keys.waiting(attempt.scrape),
       this.keys.job(publicQueue, attempt.scrape),
+      this.keys.events,
       attempt.scrape,
       lock.token,
       attempt.n,
       phaseRank(from.lowest),
       phaseRank(from.highest),
       phase === null ? -1 : phaseRank(phase),
+      event?.type ?? '',
+      eventBound,
+      event?.id ?? '',
+      event?.batch ?? '',
+      event === null ? '' : JSON.stringify(event.data),
       ...encodePatch(patch),
     );
     if (result === 0)
@@ -240,23 +256,27 @@ export class AttemptStore {
     return result === 1 ? 'done' : 'stale';
   }
 
-  /** Saves the run of a start, whoever holds the lock by now: it was paid for. */
+  /** Saves the run of a start, whoever holds the lock by now: it was paid for. The first time, `scrape.started` is told. */
   async saveRun(
     attempt: Pick<Attempt, 'scrape' | 'n'>,
     account: string,
     intentAt: number | null,
     runId: string,
     patch: AttemptPatch,
-    claimMs: number,
+    subject: Pick<RunSpec, 'id' | 'batch' | 'server' | 'tool'>,
   ): Promise<SavedRun> {
     const result = await this.redis.trawlSaveRun(
       this.keys.attempt(attempt.scrape),
       this.keys.claim(account, runId),
+      this.keys.events,
       attempt.n,
       intentAt ?? '',
       runId,
       attempt.scrape,
-      claimMs,
+      eventBound,
+      subject.id,
+      subject.batch,
+      JSON.stringify({ server: subject.server, tool: subject.tool, runId, attempt: attempt.n }),
       ...encodePatch(patch),
     );
     return (['saved', 'known', 'orphan', 'claimed'] as const)[Number(result) - 1] ?? 'orphan';
@@ -268,6 +288,7 @@ export class AttemptStore {
     lock: Lock,
     usage: number | null,
     published: string | null,
+    claimMs: number,
   ): Promise<boolean> {
     const batch = attempt.scrape.slice(0, attempt.scrape.indexOf('.'));
     const result = await this.redis.trawlNextAttempt(
@@ -278,6 +299,7 @@ export class AttemptStore {
       attempt.n,
       usage ?? '',
       published ?? '',
+      claimMs,
     );
     if (result === 0)
       throw new TrawlError('lock_lost', `the lock of ${attempt.scrape} is held by another worker`);

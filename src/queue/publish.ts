@@ -13,6 +13,8 @@ export interface PublishDeps {
   readonly keys: Keys;
   readonly sink: Sink;
   readonly keep: { readonly settledMs: number; readonly failedMs: number };
+  /** How long the run of a settled attempt stays claimed. */
+  readonly claimMs: number;
 }
 
 /**
@@ -55,6 +57,7 @@ export async function publishOutcome(
     longest,
     digest,
     attempt.scrape,
+    deps.claimMs,
   );
   return { document, first: result === 1 };
 }

@@ -49,12 +49,13 @@ end
 return {hash, redis.call('HGET', KEYS[2], 'cx'), waiting, added}`,
   },
   /**
-   * The one way an attempt's state changes. KEYS attempt, lock, bucket, public job. ARGV scrape, token, attempt number, lowest and highest phase it
-   * may be in, phase to move to (-1: stay), field value … ('' deletes). → 1 done | 0 the lock is another's |
-   * -1 unknown attempt | -2 the phase is elsewhere
+   * The one way an attempt's state changes, and its event with it, so that each is told of once. KEYS attempt, lock,
+   * bucket, public job, events. ARGV scrape, token, attempt number, lowest and highest phase it may be in, phase to move to
+   * (-1: stay), the event's type ('' none), its bound, id, batch, data, field value … ('' deletes). → 1 done |
+   * 0 the lock is another's | -1 unknown attempt | -2 the phase is elsewhere
    */
   trawlAdvance: {
-    keys: 4,
+    keys: 5,
     lua: `
 if redis.call('GET', KEYS[2]) ~= ARGV[2] then return 0 end
 local cur = redis.call('HMGET', KEYS[1], 'n', 'ph')
@@ -74,19 +75,23 @@ if to >= 0 then
   if to < phase then return -2 end
   redis.call('HSET', KEYS[1], 'ph', to)
 end
-for i = 7, #ARGV, 2 do
+for i = 12, #ARGV, 2 do
   if ARGV[i + 1] == '' then redis.call('HDEL', KEYS[1], ARGV[i]) else redis.call('HSET', KEYS[1], ARGV[i], ARGV[i + 1]) end
+end
+if ARGV[7] ~= '' then
+  redis.call('XADD', KEYS[5], 'MAXLEN', '~', ARGV[8], '*', 'type', ARGV[7], 'id', ARGV[9], 'batch', ARGV[10], 'data', ARGV[11])
 end
 return 1`,
   },
   /**
-   * Saves the run id of a start, before anything else happens. No lock: the call was paid for whoever holds it now; the
-   * intent says that it was this very call. KEYS attempt, claim. ARGV attempt number, intentAt, runId, scrape, claimTtl,
-   * field value … → 1 saved | 2 the same run was saved before | 3 the attempt has another run, or went on without one:
-   * this run is nobody's | 4 another scrape has claimed it
+   * Saves the run id of a start, before anything else happens, and tells of it once. No lock: the call was paid for whoever
+   * holds it now; the intent says that it was this very call. The claim lasts as long as the attempt has the run, and a
+   * while longer. KEYS attempt, claim, events. ARGV attempt number, intentAt, runId, scrape, the event's bound, id, batch,
+   * data, field value … → 1 saved | 2 the same run was saved before | 3 the attempt has another run, or went on without
+   * one: this run is nobody's | 4 another scrape has claimed it
    */
   trawlSaveRun: {
-    keys: 2,
+    keys: 3,
     lua: `
 local cur = redis.call('HMGET', KEYS[1], 'n', 'ph', 'it', 'rid')
 if cur[1] ~= ARGV[1] then return 3 end
@@ -98,17 +103,19 @@ if cur[2] ~= '1' then return 3 end
 if ARGV[2] ~= '' and cur[3] ~= ARGV[2] then return 3 end
 local owner = redis.call('GET', KEYS[2])
 if owner and owner ~= ARGV[4] then return 4 end
-redis.call('SET', KEYS[2], ARGV[4], 'PX', ARGV[5])
-redis.call('HSET', KEYS[1], 'ph', '2', 'rid', ARGV[3])
+redis.call('SET', KEYS[2], ARGV[4])
+redis.call('HSET', KEYS[1], 'ph', '2', 'rid', ARGV[3], 'ck', KEYS[2])
 redis.call('HDEL', KEYS[1], 'it', 'as', 'ak')
-for i = 6, #ARGV, 2 do
+redis.call('XADD', KEYS[3], 'MAXLEN', '~', ARGV[5], '*', 'type', 'scrape.started', 'id', ARGV[6], 'batch', ARGV[7], 'data', ARGV[8])
+for i = 9, #ARGV, 2 do
   if ARGV[i + 1] == '' then redis.call('HDEL', KEYS[1], ARGV[i]) else redis.call('HSET', KEYS[1], ARGV[i], ARGV[i + 1]) end
 end
 return 1`,
   },
   /**
    * Begins the next attempt. KEYS attempt, lock of the public job, batch. ARGV token, number of the attempt that ended,
-   * usage so far ('' unknown), outcome counted in the batch ('' when it was not published). → 1 | 0 lock | -1 elsewhere
+   * usage so far ('' unknown), outcome counted in the batch ('' when it was not published), ms that its run stays claimed.
+   * → 1 | 0 lock | -1 elsewhere
    * An operator's retry is remembered by its time: a cancel of the whole batch from before does not cover it. A cancel that
    * came while this attempt ended covers the next one.
    */
@@ -116,10 +123,11 @@ return 1`,
     keys: 3,
     lua: `${now}
 if redis.call('GET', KEYS[2]) ~= ARGV[1] then return 0 end
-local cur = redis.call('HMGET', KEYS[1], 'n', 'ph', 'at', 'dg', 'job', 'cx')
+local cur = redis.call('HMGET', KEYS[1], 'n', 'ph', 'at', 'dg', 'job', 'cx', 'ck')
 if cur[1] ~= ARGV[2] then return -1 end
 local phase = tonumber(cur[2])
 if phase < 5 then return -1 end
+if cur[7] then redis.call('PEXPIRE', cur[7], ARGV[5]) end
 redis.call('DEL', KEYS[1])
 redis.call('HSET', KEYS[1], 'n', tonumber(cur[1]) + 1, 'ph', '0', 'at', cur[3], 'dg', cur[4] or '')
 if cur[5] then redis.call('HSET', KEYS[1], 'job', cur[5]) end
@@ -136,12 +144,13 @@ return 1`,
    * Publishes an outcome once: counts it, tells the event stream, gives the hash a lifetime. KEYS attempt, batch, events,
    * bucket, public job.
    * ARGV attempt number, outcome, finishes of the public job so far, document, id, batch, lifetime, event bound, items,
-   * usage ('' unknown), batch lifetime, digest, scrape. → 1 first | 0 done before | -1 unknown attempt
+   * usage ('' unknown), batch lifetime, digest, scrape, ms that its run stays claimed. → 1 first | 0 done before |
+   * -1 unknown attempt
    */
   trawlDone: {
     keys: 5,
     lua: `
-local cur = redis.call('HMGET', KEYS[1], 'n', 'ph', 'at', 'dg', 'job')
+local cur = redis.call('HMGET', KEYS[1], 'n', 'ph', 'at', 'dg', 'job', 'ck')
 if not cur[2] then
   local waiting = redis.call('HGET', KEYS[4], ARGV[13])
   if not waiting then return -1 end
@@ -149,6 +158,7 @@ if not cur[2] then
 end
 if cur[1] ~= ARGV[1] then return -1 end
 if cur[2] == '6' then return 0 end
+if cur[6] then redis.call('PEXPIRE', cur[6], ARGV[14]) end
 redis.call('DEL', KEYS[1])
 redis.call('HDEL', KEYS[4], ARGV[13])
 redis.call('HSET', KEYS[1], 'n', cur[1], 'ph', '6', 'at', cur[3], 'dg', ARGV[12], 'oc', ARGV[2], 'am', ARGV[3])
@@ -167,6 +177,14 @@ if settled == tonumber(redis.call('HGET', KEYS[2], 'submitted')) then
   for i = 1, #all, 2 do totals[all[i]] = all[i + 1] end
   redis.call('XADD', KEYS[3], 'MAXLEN', '~', ARGV[8], '*', 'type', 'batch.settled', 'id', '', 'batch', ARGV[6], 'data', cjson.encode(totals))
 end
+return 1`,
+  },
+  /** KEYS a job. ARGV field, value …: written unless the job is gone. → 1 | 0 gone, and not brought back */
+  trawlMend: {
+    keys: 1,
+    lua: `
+if redis.call('HEXISTS', KEYS[1], 'timestamp') == 0 then return 0 end
+redis.call('HSET', KEYS[1], unpack(ARGV))
 return 1`,
   },
   /**

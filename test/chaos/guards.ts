@@ -37,9 +37,22 @@ export function switchOff(daemon: Daemon, guard: Guard): void {
 
 /** The start is not remembered before it is made, so that after a crash it is simply made again. */
 function withoutIntent(store: AttemptStore): void {
+  /** For the look that follows the writing, which only goes on with an intent of its own. */
+  const written = new Map<string, number>();
   const advance = store.advance.bind(store);
-  store.advance = (attempt, lock, from, phase, patch) =>
-    advance(attempt, lock, from, phase, phase === 'starting' ? { ...patch, intentAt: null } : patch);
+  store.advance = (attempt, lock, from, phase, patch, event) => {
+    if (phase !== 'starting') return advance(attempt, lock, from, phase, patch, event);
+    if (typeof patch.intentAt === 'number') written.set(attempt.scrape, patch.intentAt);
+    return advance(attempt, lock, from, phase, { ...patch, intentAt: null }, event);
+  };
+  const load = store.load.bind(store);
+  store.load = async (scrape) => {
+    const loaded = await load(scrape);
+    const intentAt = written.get(scrape);
+    written.delete(scrape);
+    if (loaded.attempt === null || intentAt === undefined) return loaded;
+    return { ...loaded, attempt: { ...loaded.attempt, intentAt } };
+  };
   const saveRun = store.saveRun.bind(store);
   store.saveRun = (attempt, server, _intentAt, ...rest) => saveRun(attempt, server, null, ...rest);
 }
@@ -62,8 +75,8 @@ function withoutFixedIds(queues: Queues): void {
 /** No slice is saved: whoever goes on cuts pages to a size of its own, from what was counted so far. */
 function withoutPagePlan(store: AttemptStore, pageBytes: number): void {
   const advance = store.advance.bind(store);
-  store.advance = (attempt, lock, from, phase, patch) =>
-    advance(attempt, lock, from, phase, without(patch, 'slice'));
+  store.advance = (attempt, lock, from, phase, patch, event) =>
+    advance(attempt, lock, from, phase, without(patch, 'slice'), event);
   const load = store.load.bind(store);
   store.load = async (scrape) => {
     const loaded = await load(scrape);
@@ -90,13 +103,14 @@ function withoutLockCheck(daemon: Daemon): void {
 /** The first read counts as proof, however soon after the run's end it was made. */
 function withoutSecondRead(store: AttemptStore, queues: Queues): void {
   const advance = store.advance.bind(store);
-  store.advance = (attempt, lock, from, phase, patch) =>
+  store.advance = (attempt, lock, from, phase, patch, event) =>
     advance(
       attempt,
       lock,
       from,
       phase,
       typeof patch.endedAt === 'number' ? { ...patch, endedAt: patch.endedAt - 60_000 } : patch,
+      event,
     );
   const addStage = queues.addStage.bind(queues);
   queues.addStage = (stage, attempt, server, options = {}) =>

@@ -289,7 +289,7 @@ describe('a cancelled scrape', () => {
     const { attempt } = await deps.store.load(key);
     if (attempt === null) throw new Error('no attempt');
     const lock = { key: keys.lock('scrape', key), token: 'token' };
-    expect(await deps.store.nextAttempt(attempt, lock, null, null)).toBe(true);
+    expect(await deps.store.nextAttempt(attempt, lock, null, null, 1_000)).toBe(true);
     expect((await deps.store.load(key)).attempt).toMatchObject({ n: 2, phase: 'queued', cancelledAt: 7 });
   });
 });

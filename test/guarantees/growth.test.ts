@@ -8,10 +8,13 @@ import { backlog, broken, input } from './broken.js';
 
 let bench: Bench;
 beforeAll(async () => {
-  bench = await broken({
-    limits: { runs: 60 },
-    config: { keep: { settled: '2s', failed: '3s' }, retry: { backoff: '1s' }, brake: { action: 'warn' } },
-  });
+  bench = await broken(
+    {
+      limits: { runs: 60 },
+      config: { keep: { settled: '2s', failed: '3s' }, retry: { backoff: '1s' }, brake: { action: 'warn' } },
+    },
+    { claimAfterMs: 2_000 },
+  );
 });
 afterAll(() => bench?.close());
 

@@ -25,8 +25,8 @@ export function setTrap(daemon: Daemon, { operation, when, nth = 1 }: Moment, on
   wrapAll(ctx.sink, ['writePage', 'settle', 'find'], 'sink', trapped);
   wrapAll(ctx.store, ['saveRun'], 'store', trapped);
   const advance = ctx.store.advance.bind(ctx.store);
-  ctx.store.advance = (attempt, lock, from, phase, patch) =>
-    trapped(`advance:${phase ?? 'stay'}`, () => advance(attempt, lock, from, phase, patch));
+  ctx.store.advance = (attempt, lock, from, phase, patch, event) =>
+    trapped(`advance:${phase ?? 'stay'}`, () => advance(attempt, lock, from, phase, patch, event));
   const addStage = ctx.queues.addStage.bind(ctx.queues);
   ctx.queues.addStage = (stage, ...rest) => trapped(`add:${stage}`, () => addStage(stage, ...rest));
   const publish = ctx.redis.trawlDone.bind(ctx.redis);

@@ -16,6 +16,11 @@ const withCode = (code: string, cause = false) => {
   const error = Object.assign(new Error('x'), { code });
   return cause ? new TypeError('fetch failed', { cause: error }) : error;
 };
+const tls = (code: string, reason: string) =>
+  Object.assign(new Error(`write ${code} 40A7:error:0A000000:SSL routines::${reason}:ssl.c:9:`), {
+    code,
+    syscall: 'write',
+  });
 const failed = (syscall: string, code: string) => Object.assign(withCode(code), { syscall });
 
 describe('classifyError', () => {
@@ -27,6 +32,19 @@ describe('classifyError', () => {
     { error: failed('connect', 'EHOSTUNREACH'), kind: 'network_error', noEffect: true },
     { error: failed('read', 'EHOSTUNREACH'), kind: 'network_error', noEffect: false },
     { error: failed('write', 'ENETUNREACH'), kind: 'network_error', noEffect: false },
+    { error: tls('EPROTO', 'wrong version number'), kind: 'network_error', noEffect: true },
+    { error: tls('EPROTO', 'sslv3 alert handshake failure'), kind: 'network_error', noEffect: true },
+    { error: tls('EPROTO', 'decryption failed or bad record mac'), kind: 'network_error', noEffect: false },
+    {
+      error: tls('ERR_SSL_WRONG_VERSION_NUMBER', 'wrong version number'),
+      kind: 'network_error',
+      noEffect: true,
+    },
+    {
+      error: tls('ERR_SSL_SSL/TLS_ALERT_BAD_CERTIFICATE', 'alert'),
+      kind: 'invalid_response',
+      noEffect: false,
+    },
     { error: withCode('ECONNRESET'), kind: 'network_error', noEffect: false },
     { error: withCode('UND_ERR_SOCKET'), kind: 'network_error', noEffect: false },
     { error: new AggregateError([withCode('ECONNREFUSED')]), kind: 'network_error', noEffect: true },

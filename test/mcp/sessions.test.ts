@@ -189,6 +189,29 @@ describe('the request rate', () => {
     await polite.close();
   });
 
+  it('that lets a start through too late, its process having been frozen, sends it no more', async () => {
+    const limiter = createLimiter(memoryTokens(10_000));
+    const frozen = {
+      acquire: async (...args: Parameters<typeof limiter.acquire>) => {
+        await limiter.acquire(...args);
+        await new Promise((resolve) => setTimeout(resolve, 60));
+      },
+      penalise: limiter.penalise.bind(limiter),
+      close: () => limiter.close(),
+    };
+    const { server: late } = setup(fake.url, { limiter: frozen });
+    await late.describe();
+    const before = fake.count('tools/call');
+    const sendBy = Date.now() + 30;
+    expect(failureOf(await late.start({ ...start, sendBy }))).toMatchObject({
+      refusal: 'not_now',
+      noEffect: true,
+    });
+    expect(fake.count('tools/call')).toBe(before);
+    okOf(await late.poll(runId));
+    await late.close();
+  });
+
   it('that lets nobody through ends a start without an effect', async () => {
     const limiter = createLimiter(memoryTokens(10_000));
     const { server: closed } = setup(fake.url, { limiter });

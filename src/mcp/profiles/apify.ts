@@ -82,6 +82,7 @@ interface ToolCall<T> {
   readonly name: string;
   readonly arguments: Record<string, unknown>;
   readonly timeoutMs: number;
+  readonly sendBy?: number | undefined;
   /** null: the shape is wrong. May throw on data no reader can hold. */
   readonly read: (result: ToolResult) => T | null;
   readonly signal?: AbortSignal | undefined;
@@ -155,6 +156,7 @@ class ApifyServer implements ScrapeServer {
         ? { name: tool.toolName, arguments: { ...request.input, waitSecs: 0 } }
         : { name: helper.callActor, arguments: callActorArguments(request, config.memory) }),
       timeoutMs: request.timeoutMs,
+      sendBy: request.sendBy,
       way: via,
       tool: request.tool,
       read: (answer) => readRun(answer, null, this.#secrets),
@@ -259,6 +261,7 @@ class ApifyServer implements ScrapeServer {
       method: 'tools/call',
       params: { name: call.name, arguments: call.arguments },
       timeoutMs: call.timeoutMs,
+      sendBy: call.sendBy,
       signal: call.signal,
       tool: call.tool,
       onProgress: call.onProgress,
