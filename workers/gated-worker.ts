@@ -34,6 +34,7 @@ interface WorkerInternals {
  */
 export class GatedWorker extends FetchingWorker {
   private readonly tickets = new Map<string, Ticket>();
+  private readonly unasked = new Set<string>();
   private resting = false;
   private readonly inHand = new Set<Promise<unknown>>();
   private tokens = 0;
@@ -58,8 +59,9 @@ export class GatedWorker extends FetchingWorker {
     return this as unknown as WorkerInternals;
   }
 
-  /** What a job was taken with. */
+  /** What a job was taken with; whoever asks sees to its slot. */
   ticketOf(token: string): Ticket {
+    this.unasked.delete(token);
     return this.tickets.get(token) ?? { member: '', probing: false };
   }
 
@@ -119,6 +121,7 @@ export class GatedWorker extends FetchingWorker {
         return false;
       }
       this.tickets.set(token, { member, probing });
+      this.unasked.add(token);
       this.hold(this.work(job, token));
     }
     return true;
@@ -128,7 +131,10 @@ export class GatedWorker extends FetchingWorker {
     try {
       await this.processJob(job, token, () => false);
     } finally {
+      const ticket = this.tickets.get(token);
       this.tickets.delete(token);
+      // There was nothing to start: the scrape had ended, or is to wait.
+      if (this.unasked.delete(token) && ticket !== undefined) await this.slots.release(ticket.member);
     }
   }
 

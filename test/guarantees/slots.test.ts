@@ -1,5 +1,6 @@
 /** Promise 6: slots held are runs in flight, a dead worker's come back, and no limit is ever exceeded by us. */
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { stageJobId } from '../../src/queue/names.js';
 import { type Bench, yellowPages } from '../workers/harness.js';
 import { backlog, broken, input, quick, tally } from './broken.js';
 import { killed, spawnWorker } from './children.js';
@@ -26,6 +27,32 @@ describe('the limits of a server', () => {
     const { redis, keys } = (bench.daemons[0] as Bench['daemons'][number]).ctx;
     await vi.waitFor(async () => expect(await redis.zcard(keys.slots('apify'))).toBe(0), 8_000);
     expect(await redis.hlen(keys.slotMemory('apify'))).toBe(0);
+  });
+
+  it('count a run of unknown memory as a usual one', { timeout: 30_000 }, async () => {
+    const ids = await backlog(bench, 4, { runSecs: 2 }, { prefix: 'unknown' });
+    const { redis, keys } = (bench.daemons[0] as Bench['daemons'][number]).ctx;
+    await vi.waitFor(
+      async () => expect(await redis.hvals(keys.slotMemory('apify'))).toEqual(['1024', '1024', '1024']),
+      { timeout: 8_000, interval: 50 },
+    );
+    expect(await tally(bench, ids)).toEqual({ succeeded: 4 });
+  });
+
+  it('have no slot taken by jobs that start nothing', { timeout: 30_000 }, async () => {
+    const { redis, keys, queues } = (bench.daemons[0] as Bench['daemons'][number]).ctx;
+    const stale = Array.from({ length: 60 }, (_, index) => ({
+      name: 'start',
+      data: {},
+      opts: { jobId: stageJobId(`default.stale-${index}`, 1, 'start') },
+    }));
+    await queues.stage('start', 'apify').addBulk(stale);
+    await vi.waitFor(async () => expect(await queues.stage('start', 'apify').count()).toBe(0), {
+      timeout: 20_000,
+      interval: 20,
+    });
+    // A reserved slot that nobody gives back runs out after 5 s.
+    await vi.waitFor(async () => expect(await redis.zcard(keys.slots('apify'))).toBe(0), 2_000);
   });
 });
 

@@ -15,9 +15,8 @@ import {
   resolveRedis,
   toRedisError,
 } from '../../src/redis/connection.js';
-import { findRedisBinary } from '../../src/redis/find-binary.js';
 import { parseTarget } from '../../src/redis/target.js';
-import { RedisProcess } from './redis-process.js';
+import { RedisProcess, startSentinel } from './redis-process.js';
 
 type Target = Config['redis'];
 
@@ -264,6 +263,7 @@ describe('Sentinel', () => {
     // Before the sentinel starts: it asks the master for its replicas at once, and then only every ten seconds.
     await until(async () => (await copy.info('replication')).includes('master_link_status:up'));
     const sentinel = await startSentinel(master.port);
+    cleanups.push(() => sentinel.stop());
     const where = target('', {
       sentinel: { name: 'main', hosts: [{ host: '127.0.0.1', port: sentinel.port }] },
     });
@@ -305,29 +305,6 @@ describe('the Redis of a configuration', () => {
     await resolved.release();
   });
 });
-
-async function startSentinel(masterPort: number): Promise<{ port: number }> {
-  const spare = await RedisProcess.reserve();
-  const { port } = spare;
-  await spare.stop();
-  const folder = mkdtempSync(join(tmpdir(), 'trawl-sentinel-'));
-  const file = join(folder, 'sentinel.conf');
-  const lines = [
-    `port ${port}`,
-    'bind 127.0.0.1',
-    `dir ${folder}`,
-    `sentinel monitor main 127.0.0.1 ${masterPort} 1`,
-  ];
-  writeFileSync(file, `${lines.join('\n')}\nsentinel down-after-milliseconds main 1000\n`);
-  const child = spawn(findRedisBinary(process.env.PATH), [file, '--sentinel'], { stdio: 'ignore' });
-  cleanups.push(async () => {
-    const exit = once(child, 'exit');
-    child.kill('SIGKILL');
-    await exit;
-    rmSync(folder, { recursive: true });
-  });
-  return { port };
-}
 
 /** Not `once` of node:events, which fails on the error events that these tests are about. */
 function event(client: Redis, name: 'ready' | 'reconnecting'): Promise<void> {

@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -84,4 +84,31 @@ export class RedisProcess {
     await this.down();
     rmSync(this.dir, { recursive: true, force: true });
   }
+}
+
+/** A Sentinel of the group `main`, which fails over a second after its master is gone. */
+export async function startSentinel(
+  masterPort: number,
+): Promise<{ readonly port: number; stop(): Promise<void> }> {
+  const port = await freePort();
+  const folder = mkdtempSync(join(tmpdir(), 'trawl-sentinel-'));
+  const file = join(folder, 'sentinel.conf');
+  const lines = [
+    `port ${port}`,
+    'bind 127.0.0.1',
+    `dir ${folder}`,
+    `sentinel monitor main 127.0.0.1 ${masterPort} 1`,
+    'sentinel down-after-milliseconds main 1000',
+  ];
+  writeFileSync(file, `${lines.join('\n')}\n`);
+  const child = spawn(findRedisBinary(process.env.PATH), [file, '--sentinel'], { stdio: 'ignore' });
+  return {
+    port,
+    async stop() {
+      const exit = once(child, 'exit');
+      child.kill('SIGKILL');
+      await exit;
+      rmSync(folder, { recursive: true });
+    },
+  };
 }
