@@ -1,3 +1,5 @@
+import type { LogLevels } from './log-levels.js';
+
 export { loadConfig, minimalConfig } from './config/load.js';
 export { type ConfigOptions, overridePrefix } from './config/overrides.js';
 export { configSecrets, describeConfig, redact } from './config/secrets.js';
@@ -41,7 +43,7 @@ export interface Config {
   /** Wait before the next attempt of a scrape; doubles with each, up to 15 minutes. */
   readonly retry: { readonly backoffMs: number };
   readonly brake: { readonly window: number; readonly badRatio: number; readonly action: 'hold' | 'warn' };
-  readonly log: { readonly level: string };
+  readonly log: LogLevels;
   /** What is allowed but looks wrong; printed once at the start. */
   readonly warnings: readonly string[];
 }

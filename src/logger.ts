@@ -2,17 +2,24 @@ import { isatty } from 'node:tty';
 import pino from 'pino';
 import { prettyFactory } from 'pino-pretty';
 import { createScrubber, type Scrubber, secretMark } from './config/scrub.js';
+import { type LogLevels, type LogModule, levelOf } from './log-levels.js';
 import { cleanText, escapeInvisible } from './scrape/clean-text.js';
 
 /** A pino logger; children share the secrets of the one they come from. */
 export type Logger = pino.Logger & {
   /** Makes sure that a value never appears in what this logger and its children write from now on. */
   registerSecret(value: string): void;
+  /** The logger of a part of Trawl, the same one each time: its lines name it, and its level is its own. */
+  module(name: LogModule): Logger;
+  /** Levels from now on, of the logger at the root and of its modules. */
+  setLevels(levels: LogLevels): void;
 };
 
 export interface LoggerOptions {
-  /** trace, debug, info, warn, error, fatal, silent. Can be changed later through `logger.level`. */
+  /** Can be changed later through `setLevels`. */
   readonly level: string;
+  /** Of modules whose level differs. */
+  readonly modules?: LogLevels['modules'] | undefined;
   /** For people instead of programs. Absent: when stderr is a terminal and no `destination` is given. */
   readonly pretty?: boolean | undefined;
   /** Takes one line an event, line break included. Absent: stderr. */
@@ -44,7 +51,27 @@ export function createLogger(options: LoggerOptions): Logger {
     },
     { write },
   );
-  return Object.assign(logger, { registerSecret: scrubber.register });
+  const modules = new Map<LogModule, Logger>();
+  const levels: { level: string; modules: LogLevels['modules'] } = {
+    level: options.level,
+    modules: options.modules ?? {},
+  };
+  const whole: Logger = Object.assign(logger, {
+    registerSecret: scrubber.register,
+    module(name: LogModule): Logger {
+      const known = modules.get(name);
+      if (known !== undefined) return known;
+      const made = whole.child({ module: name }, { level: levels.modules[name] ?? levels.level }) as Logger;
+      modules.set(name, made);
+      return made;
+    },
+    setLevels(next: LogLevels): void {
+      Object.assign(levels, next);
+      whole.level = next.level;
+      for (const [name, module] of modules) module.level = levelOf(next, name);
+    },
+  });
+  return whole;
 }
 
 /** A child whose every entry names the scrape, the run, the server it is about; texts are cleaned and bounded. */

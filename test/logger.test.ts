@@ -26,6 +26,38 @@ test('levels hold, and can be changed while running', () => {
   expect(lines.map((line) => JSON.parse(line).msg)).toEqual(['yes', 'now']);
 });
 
+test('modules have levels of their own, named in their lines, and change together while running', () => {
+  const { logger, lines } = logged({ level: 'warn', modules: { mcp: 'debug' } });
+  const [mcp, redis] = [logger.module('mcp'), childLogger(logger, { server: 'apify' }).module('redis')];
+  expect(logger.module('mcp')).toBe(mcp);
+  mcp.debug('a');
+  redis.info('no');
+  logger.setLevels({ level: 'error', modules: { redis: 'info', http: 'trace' } });
+  mcp.warn('no');
+  redis.info('b');
+  redis.child({ x: 1 }).info('c');
+  logger.module('http').trace('d');
+  logger.module('sink').warn('no');
+  logger.warn('no');
+  logger.error('e');
+  const said = lines.map((line) => JSON.parse(line));
+  expect(said.map(({ module, level, msg }) => [module, level, msg])).toEqual([
+    ['mcp', 'debug', 'a'],
+    ['redis', 'info', 'b'],
+    ['redis', 'info', 'c'],
+    ['http', 'trace', 'd'],
+    [undefined, 'error', 'e'],
+  ]);
+});
+
+test('a module hides secrets that were registered after it was made', () => {
+  const { logger, lines } = logged();
+  const mcp = logger.module('mcp');
+  logger.registerSecret('canary-late');
+  mcp.info('canary-late');
+  expect(lines.join('')).not.toContain('canary');
+});
+
 test.each([false, true])('secrets go by key and by value, in children too (pretty: %s)', (pretty) => {
   const { logger, lines } = logged({ level: 'trace', pretty });
   const child = childLogger(logger, { server: 'apify' });

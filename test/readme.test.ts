@@ -28,10 +28,12 @@ function blocks(language: string, text = readme): string[] {
 const configOf = (text: string) => loadConfig({ text, env: { APIFY_TOKEN: 'token' }, cwd: root });
 
 describe('commands', () => {
-  const used = [...readme.matchAll(/\btrawl (?!on the PATH)([a-z]+)((?: [^`\n#;.]*)?)/g)].map((match) => ({
-    name: match[1] ?? '',
-    rest: match[2] ?? '',
-  }));
+  const used = [...readme.matchAll(/\btrawl (?!on the PATH)([a-z]+(?:-[a-z]+)*)((?: [^`\n#;.]*)?)/g)].map(
+    (match) => ({
+      name: match[1] ?? '',
+      rest: match[2] ?? '',
+    }),
+  );
 
   test('every one that the README names exists, and so do its options', () => {
     const unknown = used.flatMap(({ name, rest }) => {

@@ -1,5 +1,5 @@
-import type { Logger } from 'pino';
 import type { Config } from '../src/config.js';
+import type { Logger } from '../src/logger.js';
 import type { ScrapeServer } from '../src/mcp/port.js';
 import type { Metrics } from '../src/metrics/index.js';
 import type { AttemptStore } from '../src/queue/attempt-store.js';
@@ -32,6 +32,7 @@ export interface WorkerContext {
   readonly holds: Holds;
   readonly sink: Sink;
   readonly metrics: Metrics;
+  /** Of the module `scrape`; `log.module` has the others. */
   readonly log: Logger;
   readonly liveness: Liveness;
   readonly refusals: RefusalStreaks;

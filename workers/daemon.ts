@@ -13,6 +13,7 @@ import type { Metrics } from '../src/metrics/index.js';
 import { AttemptStore } from '../src/queue/attempt-store.js';
 import { cancelScrape } from '../src/queue/cancel.js';
 import { Holds } from '../src/queue/holds.js';
+import { LogLevelOverrides } from '../src/queue/log-overrides.js';
 import { Keys } from '../src/queue/names.js';
 import { Queues } from '../src/queue/queues.js';
 import { withScripts } from '../src/queue/scripts.js';
@@ -27,6 +28,7 @@ import type { ServerParts, WorkerContext } from './context.js';
 import type { GatedWorker } from './gated-worker.js';
 import { Intake } from './intake.js';
 import { Liveness } from './liveness.js';
+import { LogLevelWatch } from './log-levels.js';
 import { createPagesWorker } from './pages.js';
 import { createPollWorker } from './poll.js';
 import { RecentStarts } from './recent-starts.js';
@@ -69,6 +71,7 @@ export class Daemon {
   private readonly wakeups: Wakeups;
   private readonly sweep: Sweep;
   private readonly intake: Intake | null;
+  private readonly levels: LogLevelWatch;
   private readonly stopper = new AbortController();
   private stopped: Promise<void> | null = null;
   private quieted: Promise<void> | null = null;
@@ -81,7 +84,8 @@ export class Daemon {
     const redis = withScripts(this.connect('worker'));
     const keys = new Keys(config.prefix);
     const names = Object.keys(config.servers);
-    const logError = (error: unknown) => log.warn({ event: 'redis.error', err: error }, 'Redis error');
+    const logError = (error: unknown) =>
+      log.module('redis').warn({ event: 'redis.error', err: error }, 'Redis error');
     const queues = new Queues(redis, keys, names, logError);
     const store = new AttemptStore(redis, keys);
     const timing = { ...defaultTiming, ...options.timing };
@@ -94,13 +98,13 @@ export class Daemon {
       queues,
       store,
       holds,
-      brake: new Brake(redis, keys, holds, config, log),
+      brake: new Brake(redis, keys, holds, config, log.module('fleet')),
       refusals: new RefusalStreaks(redis, keys),
       recent: new RecentStarts(redis, keys),
       timing,
       sink,
       metrics,
-      log,
+      log: log.module('scrape'),
       liveness: new Liveness(now),
       owner,
       server: (name) => {
@@ -122,7 +126,9 @@ export class Daemon {
       this.servers.set(name, { port, slots, account });
     }
     this.wakeups = new Wakeups(this.connect('subscriber'), keys.wakeChannel);
-    this.sweep = new Sweep(this.ctx, log);
+    this.sweep = new Sweep(this.ctx, log.module('fleet'));
+    const overrides = new LogLevelOverrides(redis, keys);
+    this.levels = new LogLevelWatch(overrides, log, config.log, timing.logLevelsEveryMs, now);
     this.intake = options.intake ? new Intake(this.ctx) : null;
   }
 
@@ -141,10 +147,13 @@ export class Daemon {
     for (const worker of this.workers) {
       worker
         .run()
-        .catch((error) => ctx.log.error({ event: 'worker.ended', err: error }, 'a worker loop ended'));
+        .catch((error) =>
+          this.options.log.error({ event: 'worker.ended', err: error }, 'a worker loop ended'),
+        );
     }
     this.sweep.start();
     this.intake?.start();
+    this.levels.start();
   }
 
   /**
@@ -174,7 +183,9 @@ export class Daemon {
 
   private async stopAll(graceMs: number): Promise<void> {
     const { ctx } = this;
-    ctx.log.info({ event: 'daemon.stopping', graceMs }, 'stopping: no new jobs; calls in flight may end');
+    const { log } = this.options;
+    this.levels.stop();
+    log.info({ event: 'daemon.stopping', graceMs }, 'stopping: no new jobs; calls in flight may end');
     const cut = setTimeout(() => this.stopper.abort(), graceMs / 2);
     const chores = Promise.allSettled([this.intake?.stop(), this.sweep.stop()]);
     const starts = Promise.allSettled(this.startWorkers.map((worker) => worker.close()));
@@ -191,7 +202,7 @@ export class Daemon {
       : startsLate;
     clearTimeout(cut);
     if (othersLeft || startsLeft) {
-      ctx.log.warn({ event: 'daemon.cut' }, 'some jobs did not end in time; other workers take them up');
+      log.warn({ event: 'daemon.cut' }, 'some jobs did not end in time; other workers take them up');
     }
     for (const { slots, port } of this.servers.values()) {
       slots.close();
@@ -201,7 +212,7 @@ export class Daemon {
     await timedOut(ctx.queues.close(), closingMs);
     await ctx.sink.close();
     for (const connection of this.connections) connection.disconnect();
-    ctx.log.info({ event: 'daemon.stopped' }, 'stopped');
+    log.info({ event: 'daemon.stopped' }, 'stopped');
   }
 
   private get workers(): Worker[] {
@@ -210,7 +221,11 @@ export class Daemon {
 
   private connect(name: string): Redis {
     const { redis, log } = this.options;
-    const connection = createRedis(redis, { role: 'worker', log, name: `trawl-${name}` });
+    const connection = createRedis(redis, {
+      role: 'worker',
+      log: log.module('redis'),
+      name: `trawl-${name}`,
+    });
     this.connections.push(connection);
     return connection;
   }
@@ -226,7 +241,7 @@ export class Daemon {
     });
     const limiter = createLimiter(tokens, {
       onSourceError: (error) =>
-        log.warn({ event: 'limiter.error', err: error, server: name }, 'rate limit unknown'),
+        log.module('redis').warn({ event: 'limiter.error', err: error, server: name }, 'rate limit unknown'),
     });
     this.limiters.push(limiter);
     return createApifyServer({
@@ -234,7 +249,7 @@ export class Daemon {
       answerBytes: config.limits.answerBytes,
       limiter,
       observe: (call) => metrics.mcpRequest(name, call.operation, call.result, call.seconds, call.rpcCode),
-      log,
+      log: log.module('mcp'),
       version,
     });
   }

@@ -20,13 +20,14 @@ export class FetchingWorker extends Worker {
     this.on('locksRenewed', () => ctx.liveness.beat(name));
     this.on('stalled', (jobId) => {
       ctx.metrics.stalledJob(name);
-      ctx.log.warn(
-        { event: 'job.stalled', queue: name, jobId },
-        'a worker lost this job; it is taken up again',
-      );
+      ctx.log
+        .module('queue')
+        .warn({ event: 'job.stalled', queue: name, jobId }, 'a worker lost this job; it is taken up again');
     });
     this.on('error', (error) => {
-      ctx.log.warn({ event: 'worker.error', queue: name, message: error.message }, 'worker error');
+      ctx.log
+        .module('queue')
+        .warn({ event: 'worker.error', queue: name, message: error.message }, 'worker error');
     });
   }
 }

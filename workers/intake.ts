@@ -84,15 +84,19 @@ export class Intake {
         failures += 1;
         source.failed();
         pauseMs = Math.min(longestPauseMs, 250 * 2 ** Math.min(10, failures));
-        this.ctx.log.warn(
-          { event: 'intake.failed', source: name, err: error },
-          'intake could not go on; it is tried again, and nothing is lost',
-        );
+        this.ctx.log
+          .module('intake')
+          .warn(
+            { event: 'intake.failed', source: name, err: error },
+            'intake could not go on; it is tried again, and nothing is lost',
+          );
       }
       if (pauseMs > 0) await delay(pauseMs, undefined, { signal }).catch(() => {});
     }
     await source.leave().catch((error: unknown) => {
-      this.ctx.log.debug({ event: 'intake.failed', source: name, err: error }, 'intake left without a word');
+      this.ctx.log
+        .module('intake')
+        .debug({ event: 'intake.failed', source: name, err: error }, 'intake left without a word');
     });
   }
 
@@ -176,12 +180,16 @@ export class Intake {
     for (const [index, { reason }] of rejected.entries()) {
       metrics.jobInvalid(name);
       if (index < loggedATurn) {
-        log.warn({ event: 'job.invalid', source: name, message: reason }, 'a job was rejected');
+        log
+          .module('intake')
+          .warn({ event: 'job.invalid', source: name, message: reason }, 'a job was rejected');
       }
     }
     if (rejected.length > loggedATurn) {
       const more = rejected.length - loggedATurn;
-      log.warn({ event: 'job.invalid', source: name, count: more }, `${more} more jobs were rejected`);
+      log
+        .module('intake')
+        .warn({ event: 'job.invalid', source: name, count: more }, `${more} more jobs were rejected`);
     }
   }
 }

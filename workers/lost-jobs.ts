@@ -138,7 +138,9 @@ async function settleErrored(
   const attempt = loaded.attempt?.jobId === jobId ? loaded.attempt : null;
   if (attempt?.phase === 'done') return;
   const message = `Its job crashed its workers or could not be read (${cleanText(reason, 200)}); look for the crash in the logs before you retry it.`;
-  ctx.log.error({ event: 'job.failed', jobId: cleanText(jobId, 80), message }, 'a job was given up');
+  ctx.log
+    .module('fleet')
+    .error({ event: 'job.failed', jobId: cleanText(jobId, 80), message }, 'a job was given up');
   const say = (document: OutcomeDocument) =>
     ctx.redis.trawlMend(ctx.keys.job(publicQueue, jobId), 'progress', JSON.stringify(document));
   if (attempt === null) {

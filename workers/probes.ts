@@ -45,13 +45,15 @@ async function works(ctx: WorkerContext, server: string, reason: HoldReason): Pr
 /** Ends a hold and says so, once. */
 export async function lift(ctx: WorkerContext, server: string): Promise<void> {
   if (await ctx.holds.releaseServer(server)) {
-    ctx.log.info({ event: 'server.released', server }, 'server works again; starts go on');
+    ctx.log.module('fleet').info({ event: 'server.released', server }, 'server works again; starts go on');
   }
 }
 
 /** The same for a tool. */
 export async function liftTool(ctx: WorkerContext, server: string, tool: string): Promise<void> {
   if (await ctx.holds.releaseTool(server, tool)) {
-    ctx.log.info({ event: 'tool.released', server, tool }, 'tool works again; its jobs go on');
+    ctx.log
+      .module('fleet')
+      .info({ event: 'tool.released', server, tool }, 'tool works again; its jobs go on');
   }
 }

@@ -31,14 +31,15 @@ export async function reapSlots(ctx: WorkerContext): Promise<void> {
           continue;
         }
         await slots.release(scrape);
-        ctx.log.warn({ event: 'slot.reaped', scrapeId: scrape, server }, 'a slot without a run was released');
+        ctx.log
+          .module('fleet')
+          .warn({ event: 'slot.reaped', scrapeId: scrape, server }, 'a slot without a run was released');
         continue;
       }
       if (attempt.cancelledAt !== null || (await ctx.queues.publicExists(attempt.jobId))) continue;
-      ctx.log.warn(
-        { event: 'scrape.removed', scrapeId: scrape, server },
-        'its job was removed; aborting its run',
-      );
+      ctx.log
+        .module('fleet')
+        .warn({ event: 'scrape.removed', scrapeId: scrape, server }, 'its job was removed; aborting its run');
       await ctx.cancel(scrape);
     }
   }
@@ -148,7 +149,9 @@ async function examine(ctx: WorkerContext, seen: Sightings, server: string, run:
   if (verdict === 'unknown') return;
   seen.examined.set(key, ctx.now());
   if (verdict === 'no') return;
-  ctx.log.warn({ event: 'orphan.found', runId: run.runId, server }, 'a run without an owner is aborted');
+  ctx.log
+    .module('fleet')
+    .warn({ event: 'orphan.found', runId: run.runId, server }, 'a run without an owner is aborted');
   ctx.metrics.orphanRun(server, 'found');
   await ctx.queues.addOrphan(server, run.runId);
 }

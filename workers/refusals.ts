@@ -56,10 +56,12 @@ export async function holdTool(
 ): Promise<Next> {
   const now = ctx.now();
   if (await ctx.holds.holdTool(server, tool, reason, message, now)) {
-    ctx.log.error(
-      { event: 'tool.held', server, tool, reason, message },
-      'tool held: its jobs wait until it works again',
-    );
+    ctx.log
+      .module('fleet')
+      .error(
+        { event: 'tool.held', server, tool, reason, message },
+        'tool held: its jobs wait until it works again',
+      );
   }
   return { do: 'snooze', until: await ctx.holds.park(server, tool, step.job.id as string, now) };
 }
@@ -71,10 +73,12 @@ export async function holdServer(
   message: string,
 ): Promise<void> {
   if (!(await ctx.holds.holdServer(server, reason, message, ctx.now()))) return;
-  ctx.log.error(
-    { event: 'server.held', server, reason, message },
-    'server held: nothing is started until it works again',
-  );
+  ctx.log
+    .module('fleet')
+    .error(
+      { event: 'server.held', server, reason, message },
+      'server held: nothing is started until it works again',
+    );
 }
 
 export async function coolDown(
@@ -85,10 +89,12 @@ export async function coolDown(
 ): Promise<void> {
   const { ms, began } = await ctx.holds.coolDown(server, refusal.reason, refusal.retryAfterMs, sink);
   if (!began) return;
-  ctx.log.warn(
-    { event: 'server.cool_down', server, reason: refusal.reason, ms, message: refusal.message },
-    'the server says not now; starts wait',
-  );
+  ctx.log
+    .module('fleet')
+    .warn(
+      { event: 'server.cool_down', server, reason: refusal.reason, ms, message: refusal.message },
+      'the server says not now; starts wait',
+    );
 }
 
 /** A poll, read or abort that met a sick server: starts are held, and this job comes back later. */

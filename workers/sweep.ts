@@ -1,4 +1,4 @@
-import type { Logger } from 'pino';
+import type { Logger } from '../src/logger.js';
 import type { WorkerContext } from './context.js';
 import { updateFleetGauges } from './gauges.js';
 import { Leader, renewEveryMs } from './leader.js';

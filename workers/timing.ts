@@ -24,6 +24,8 @@ export interface Timing {
   /** A held server lets one start through after the first span, and then, as a held tool does, after each of the second. */
   readonly firstTrialMs: number;
   readonly trialEveryMs: number;
+  /** How often a process looks for log levels an operator asked for. */
+  readonly logLevelsEveryMs: number;
   /** A slot whose start is under way comes back after this long unless its worker renews it. */
   readonly startingMs: number;
 }
@@ -42,5 +44,6 @@ export const defaultTiming: Timing = {
   reapEveryMs: 15_000,
   firstTrialMs: trialSpans.firstTrialMs,
   trialEveryMs: trialSpans.trialEveryMs,
+  logLevelsEveryMs: 2_000,
   startingMs,
 };

@@ -17,10 +17,12 @@ export async function mendUnreadable(ctx: WorkerContext, jobId: string): Promise
   if (typeof opts === 'string' && !isJson(opts)) mended.opts = '{}';
   if (Object.keys(mended).length === 0) return;
   if ((await ctx.redis.trawlMend(key, ...Object.entries(mended).flat())) === 0) return;
-  ctx.log.warn(
-    { event: 'job.unreadable', jobId: cleanText(jobId, 80), fields: Object.keys(mended) },
-    'a job was no JSON; it is rejected',
-  );
+  ctx.log
+    .module('queue')
+    .warn(
+      { event: 'job.unreadable', jobId: cleanText(jobId, 80), fields: Object.keys(mended) },
+      'a job was no JSON; it is rejected',
+    );
 }
 
 function isJson(text: string): boolean {

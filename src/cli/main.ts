@@ -18,6 +18,7 @@ const commands: Readonly<Record<string, () => Promise<(program: Command) => void
   retry: async () => (await import('./retry.js')).registerRetry,
   pause: async () => (await import('./pause.js')).registerPause,
   resume: async () => (await import('./pause.js')).registerResume,
+  'log-level': async () => (await import('./log-level.js')).registerLogLevel,
   export: async () => (await import('./export.js')).registerExport,
   tools: async () => (await import('./tools.js')).registerTools,
   doctor: async () => (await import('./doctor.js')).registerDoctor,

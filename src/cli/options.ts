@@ -1,6 +1,7 @@
 import { type Command, InvalidArgumentError } from 'commander';
 import { type Config, configSecrets, loadConfig } from '../config.js';
 import { TrawlError } from '../errors.js';
+import type { LogLevels } from '../log-levels.js';
 import { createLogger, type Logger } from '../logger.js';
 import { cleanText } from '../scrape/clean-text.js';
 import { durationSyntax, parseDuration } from '../scrape/duration.js';
@@ -31,10 +32,10 @@ export function withExamples(command: Command, ...examples: readonly string[]): 
 /** The configuration that the options name, and a logger that knows its secrets. @throws TrawlError `config_*` */
 export function readConfig(
   options: CommonOptions,
-  logger: (level: string) => Logger = (level) => createLogger({ level }),
+  logger: (levels: LogLevels) => Logger = createLogger,
 ): { config: Config; log: Logger } {
   const config = loadConfig({ file: options.config, env: process.env, cwd: process.cwd() });
-  const log = logger(config.log.level);
+  const log = logger(config.log);
   for (const secret of configSecrets(config)) log.registerSecret(secret);
   return { config, log };
 }

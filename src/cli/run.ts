@@ -77,7 +77,7 @@ export function registerRun(program: Command): void {
 
 async function run(file: string, options: RunOptions): Promise<number> {
   const notices = new Notices();
-  const { config, log } = readConfig(options, (level) => notices.logger(level));
+  const { config, log } = readConfig(options, (levels) => notices.logger(levels));
   // Without any Redis nothing can be done; that is said before a long file is read.
   if (config.redis.url === '' && !config.redis.sentinel) findRedisBinary(process.env.PATH);
   const jobs = await checkJobs(file, config, batchOf(file, options));

@@ -21,7 +21,7 @@ export function registerWork(program: Command): void {
     command,
     'trawl work                              until Ctrl-C or SIGTERM; serves /metrics /healthz /readyz',
     'TRAWL_HTTP__PORT=0 trawl work           on any free port; run as many as you like, they share the work',
-    'TRAWL_LOG__LEVEL=debug trawl work       say more',
+    'TRAWL_LOG__LEVEL=debug trawl work       say more; later: trawl log-level debug --for 5m',
     '',
     'SIGTERM or Ctrl-C: no new jobs; calls in flight end or are handed back within shutdown.grace; a start under way is',
     'never cut (at most start.timeout). Once more: leaves at once, as safe as a crash.',

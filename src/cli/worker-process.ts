@@ -43,10 +43,18 @@ export async function prepareWorkerProcess(options: {
   readonly intake: boolean;
 }): Promise<WorkerProcess> {
   const { config, log, intake } = options;
-  const resolved = await resolveRedis(config, { cwd: process.cwd(), env: process.env, log });
+  const resolved = await resolveRedis(config, {
+    cwd: process.cwd(),
+    env: process.env,
+    log: log.module('redis'),
+  });
   try {
-    await checkFit(resolved.target, resolved.private, log);
-    const sink = createFileSink({ dir: config.results.dir, gzip: config.results.gzip, log });
+    await checkFit(resolved.target, resolved.private, log.module('redis'));
+    const sink = createFileSink({
+      dir: config.results.dir,
+      gzip: config.results.gzip,
+      log: log.module('sink'),
+    });
     await sink.check();
     for (const warning of config.warnings) log.warn({ event: 'config.warning' }, warning);
     const metrics = createMetrics({ version, servers: toolsOf(config), process: true });
@@ -64,7 +72,13 @@ export async function prepareWorkerProcess(options: {
       start: () => daemon.start(),
       async serve() {
         const { host, port } = config.http;
-        const server = await createHttpServer({ host, port, metrics, health: healthOf(daemon), log });
+        const server = await createHttpServer({
+          host,
+          port,
+          metrics,
+          health: healthOf(daemon),
+          log: log.module('http'),
+        });
         http = server;
         return server.url;
       },

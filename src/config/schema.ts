@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { logLevels, logModules } from '../log-levels.js';
 import { faultyField, field } from '../scrape/field.js';
 import { canonicalTool } from '../scrape/tool-name.js';
 import * as f from './fields.js';
@@ -73,6 +74,10 @@ const server = z.strictObject({
     .prefault({}),
 });
 
+const logLevel = f.oneOf(...logLevels);
+const ofModules = Object.fromEntries(logModules.map((module) => [module, logLevel.optional()]));
+const logLevelOfModules = ofModules as Record<(typeof logModules)[number], z.ZodOptional<typeof logLevel>>;
+
 /** Every key of `trawl.yaml` with its bounds and default (design A3); unknown keys are problems. */
 export const configSchema = z.strictObject({
   redis: redis.prefault({}),
@@ -139,7 +144,8 @@ export const configSchema = z.strictObject({
     .prefault({}),
   log: z
     .strictObject({
-      level: f.oneOf('trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent').default('info'),
+      level: logLevel.default('info'),
+      modules: z.strictObject(logLevelOfModules).prefault({}),
     })
     .prefault({}),
 });

@@ -60,6 +60,11 @@ export class Keys {
     return `${this.prefix}:waiting:${bucket}`;
   }
 
+  /** A log level asked for at run time, of a module or of `all`; it runs out by itself. */
+  logLevel(target: string): string {
+    return `${this.prefix}:log-level:${target}`;
+  }
+
   /** Sorted set: scrapes started lately, by when. */
   recent(server: string): string {
     return `${this.prefix}:recent:${server}`;

@@ -99,6 +99,36 @@ describe.concurrent('the program', { timeout: 150_000 }, () => {
     expect(work.stdout).toBe('');
   });
 
+  it('log-level reaches all workers without a restart, says what is wrong with it, and is taken back', async () => {
+    const { folder } = await open();
+    const workers = [trawl(folder, 'work'), trawl(folder, 'work')];
+    for (const work of workers) await work.says(/daemon\.started/);
+    const set = trawl(folder, 'log-level', 'mcp', 'debug', '--for', '10m');
+    expect(await set.ended).toMatchObject({ code: 0 });
+    expect(set.stdout).toMatch(/^mcp {5}debug {3}for \S+, then info$/m);
+    expect(set.stdout).toMatch(/^redis {3}info$/m);
+    for (const work of workers) await work.says(/"changed":\["mcp: info → debug"\]/);
+    const jobs = ['a', 'b', 'c', 'd'].map((id) => ({ id, input: { sim: { runSecs: 0.1, items: 1 } } }));
+    folder.jobs('jobs.ndjson', jobs);
+    await trawl(folder, 'submit', 'jobs.ndjson').ended;
+    await Promise.any(workers.map((work) => work.says(/"level":"debug".*"module":"mcp"/)));
+    await trawl(folder, 'log-level', 'reset').ended;
+    for (const work of workers) await work.says(/"changed":\["mcp: debug → info"\]/);
+    for (const [args, said] of [
+      [['mpc', 'debug'], 'There is no module "mpc".\nDid you mean mcp?'],
+      [['mcp', 'debgu'], 'There is no level "debgu".\nDid you mean debug?'],
+      [['wran'], 'There is no level or module "wran".\nDid you mean warn?'],
+      [['mcp'], 'Which level should mcp have?'],
+      [['debug', '--for', '2d'], '--for: expected at most 24h, found 2d.'],
+    ] as const) {
+      const wrong = trawl(folder, 'log-level', ...args);
+      expect((await wrong.ended).code).toBe(2);
+      expect(wrong.lines.join('\n')).toContain(said);
+    }
+    for (const work of workers) work.kill('SIGTERM');
+    for (const work of workers) await work.ended;
+  });
+
   it('a second SIGTERM ends work at once', async () => {
     const { folder, sim } = await open();
     folder.jobs('jobs.ndjson', [{ id: 'a', input: { sim: { faults: [{ op: 'start', kind: 'hang' }] } } }]);

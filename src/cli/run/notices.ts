@@ -1,3 +1,4 @@
+import type { LogLevels } from '../../log-levels.js';
 import { createLogger, type Logger } from '../../logger.js';
 import { cleanText } from '../../scrape/clean-text.js';
 import { clock } from '../format.js';
@@ -9,18 +10,20 @@ const repeatMs = 60_000;
 const toldElsewhere = new Set(['scrape.settled', 'redis.error', 'worker.error', 'server.cool_down']);
 
 /**
- * The log of a `run`, for somebody who watches: what holds the work up, as lines between the progress. With log.level
- * debug or trace everything is written as it comes.
+ * The log of a `run`, for somebody who watches: what holds the work up, as lines between the progress. With log.level or
+ * a level of log.modules at debug or trace everything is written as it comes.
  */
 export class Notices {
   /** Where lines go; the progress display takes over once there is one. */
   write: (line: string) => void = say;
   private readonly shown = new Map<string, number>();
 
-  logger(level: string): Logger {
-    if (level === 'debug' || level === 'trace' || level === 'silent') return createLogger({ level });
+  logger({ level, modules }: LogLevels): Logger {
+    const plain = [level, ...Object.values(modules)].some((one) => one === 'debug' || one === 'trace');
+    if (plain || level === 'silent') return createLogger({ level, modules });
     return createLogger({
       level: level === 'info' ? 'warn' : level,
+      modules,
       pretty: false,
       destination: { write: (line: string) => this.take(line) },
     });
