@@ -18,11 +18,6 @@ import { refused } from './refusals.js';
 import { complete, type Next, runStep, type Step, settle, workerOptions } from './stage.js';
 import type { Wakeups } from './wakeups.js';
 
-/**
- * A start is sent in the first part of the time after which a list of runs proves that it had no effect; the rest is for
- * the server, which may repeat it by itself for 220 s (apify-contract, Errors).
- */
-const sendWithin = 1 / 4;
 /** What a run counts against `limits.memoryMb` when neither its job nor the configuration says. */
 const usualMemoryMb = 1_024;
 
@@ -194,7 +189,7 @@ async function startRun(
     options: scrape.options,
     runTimeoutMs: Math.min(scrape.options.timeoutMs ?? Number.POSITIVE_INFINITY, scrape.deadlineMs + 60_000),
     timeoutMs: ctx.config.start.timeoutMs,
-    sendBy: intentAt + ctx.timing.certainAfterMs * sendWithin,
+    sendBy: intentAt + ctx.timing.sendWithinMs,
     onRunId: (runId) => {
       saveRun(ctx, server, attempt, scrape, runId, null).catch((error) =>
         ctx.log.warn({ event: 'run.save', err: error }),

@@ -7,6 +7,11 @@ export interface Timing {
   readonly stalledEveryMs: number;
   /** Only a list of runs read this long after the intent proves that a start had no effect (design B4). */
   readonly certainAfterMs: number;
+  /**
+   * A start is sent within this time of its intent or not at all: the rest of `certainAfterMs` is for the server, which may
+   * repeat it by itself for 220 s (apify-contract, Errors).
+   */
+  readonly sendWithinMs: number;
   /** A start still ambiguous after this long ends `start_unknown`. */
   readonly unknownAfterMs: number;
   /**
@@ -34,6 +39,7 @@ export const defaultTiming: Timing = {
   lockMs: 15_000,
   stalledEveryMs: 5_000,
   certainAfterMs: 300_000,
+  sendWithinMs: 75_000,
   unknownAfterMs: 900_000,
   // The search, and a clock of the server that is off by two minutes, twice over.
   claimAfterMs: 1_200_000,

@@ -1,6 +1,7 @@
 import type { AttemptPatch, AttemptStore } from '../../src/queue/attempt-store.js';
 import type { Queues } from '../../src/queue/queues.js';
 import { pageLimit } from '../../src/run/schedule.js';
+import type { Sink } from '../../src/sinks/contract.js';
 import type { Daemon } from '../../workers/daemon.js';
 
 /** The guards whose absence the checker has to notice. */
@@ -23,6 +24,7 @@ export function switchOff(daemon: Daemon, guard: Guard): void {
       return;
     case 'page-plan':
       withoutPagePlan(store, daemon.ctx.config.results.pageBytes);
+      withoutDurableWord(daemon.ctx.sink);
       return;
     case 'lock-check':
       withoutLockCheck(daemon);
@@ -85,6 +87,15 @@ function withoutPagePlan(store: AttemptStore, pageBytes: number): void {
     const slice = { index: attempt.pages, offset: attempt.items, limit: pageLimit(attempt, pageBytes) };
     return { ...loaded, attempt: { ...attempt, slice } };
   };
+}
+
+/** The plan's other half: what was read is taken for what lies on disk under that number. */
+function withoutDurableWord(sink: Sink): void {
+  const writePage = sink.writePage.bind(sink);
+  sink.writePage = async (target, page) => ({
+    ...(await writePage(target, page)),
+    lines: page.lines.length,
+  });
 }
 
 /** A worker that was frozen past its lock writes all the same. */

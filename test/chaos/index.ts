@@ -23,8 +23,13 @@ async function main(): Promise<number> {
       without: { type: 'string' },
       prove: { type: 'boolean', default: false },
       keep: { type: 'boolean', default: false },
+      help: { type: 'boolean', short: 'h', default: false },
     },
   });
+  if (values.help) {
+    process.stdout.write(usage);
+    return 0;
+  }
   const seed = Number(values.seed);
   const minutes = Number(values.minutes);
   const scrapes = Number(values.scrapes ?? Math.ceil(minutes * 180));

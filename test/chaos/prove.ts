@@ -10,7 +10,7 @@ const calm: Rates = {
   harness: Object.fromEntries(Object.keys(usualRates.harness).map((kind) => [kind, 0])) as Rates['harness'],
   answers: 0,
 };
-const faster = { lockMs: 4_000, stalledEveryMs: 1_000, certainAfterMs: 25_000 };
+const faster = { lockMs: 4_000, stalledEveryMs: 1_000, certainAfterMs: 25_000, sendWithinMs: 10_000 };
 
 /** Short runs in which much happens of what each guard is against, and little else. */
 function sharpened(guard: Guard): Partial<ChaosOptions> {

@@ -53,6 +53,7 @@ export function usualOptions(
     // A start that was frozen for 22 s and then took its whole timeout of 12 s is known to the list by then.
     timing: {
       certainAfterMs: 45_000,
+      sendWithinMs: 20_000,
       unknownAfterMs: 240_000,
       // Scrapes removed before their start are found within 16 turns of this: too long for a short run.
       ...(minutes < 5 ? { reapEveryMs: 5_000 } : {}),
