@@ -8,28 +8,20 @@ import {
 } from 'bullmq';
 import { TrawlError } from '../src/errors.js';
 import { acceptScrape, conflict } from '../src/queue/accept.js';
-import { blankAttempt, type Lock, type Published } from '../src/queue/attempt-store.js';
+import type { Lock, Published } from '../src/queue/attempt-store.js';
 import { publicQueue, type Stage, stageJobId } from '../src/queue/names.js';
 import { startPriorityOf } from '../src/queue/priority.js';
 import type { Attempt, Decision } from '../src/run/attempt.js';
-import {
-  cancelledMessage,
-  decide,
-  outcomeClass,
-  outcomeDocument,
-  type Subject,
-  shouldRetry,
-  totalUsage,
-} from '../src/run/outcome.js';
+import { cancelledMessage, outcomeClass, shouldRetry, totalUsage } from '../src/run/outcome.js';
 import { retryDelay } from '../src/run/schedule.js';
-import { cleanText } from '../src/scrape/clean-text.js';
-import { defaultBatch, jobKey, safeId, splitJobKey } from '../src/scrape/identity.js';
+import { jobKey } from '../src/scrape/identity.js';
 import type { OutcomeDocument, Scrape } from '../src/scrape/types.js';
 import { SinkHeldError } from '../src/sinks/contract.js';
 import type { WorkerContext } from './context.js';
 import { FetchingWorker } from './fetching-worker.js';
-import { factsOf, type PublicJob, readPublicJob, type ScrapeFacts } from './public-job.js';
+import { factsOf, readPublicJob, type ScrapeFacts } from './public-job.js';
 import { publish } from './publish.js';
+import { endPoison, finish, later, refuse, refuseAs, turnAway } from './scrape-end.js';
 import { workerOptions } from './stage.js';
 import { takeTurn } from './suspects.js';
 import { mendUnreadable } from './unreadable.js';
@@ -115,21 +107,6 @@ async function afterFault(
     if (ended !== null) return ended;
   }
   return later(ctx, job, token, Math.min(60_000, 1_000 * 2 ** Math.min(6, faults - 1)));
-}
-
-/** Ends a job that nothing can be done with, without a look into it; null when its run, or its end, is under way. */
-async function endPoison(ctx: WorkerContext, job: Job, message: string): Promise<OutcomeDocument | null> {
-  const named = splitJobKey(job.id as string);
-  if (named === null) return turnAway(ctx, job, unnamed(job), message, 'errored');
-  const { attempt } = await ctx.store.load(job.id as string);
-  if (attempt !== null && (attempt.phase !== 'queued' || attempt.jobId !== job.id)) return null;
-  const servers = Object.keys(ctx.config.servers);
-  const server = servers.length === 1 ? (servers[0] ?? '') : '';
-  const facts = { ...named, server, tool: '', meta: null, onEmpty: 'warn', retries: 0 } as const;
-  if (attempt !== null) {
-    for (const name of servers) await ctx.queues.removeStage('start', name, attempt.scrape, attempt.n);
-  }
-  return refuseAs(ctx, job, facts, attempt, 'errored', message);
 }
 
 async function take(ctx: WorkerContext, job: Job, token: string): Promise<OutcomeDocument> {
@@ -305,86 +282,6 @@ function stageOf(attempt: Attempt): Stage {
 function readPriority(job: Job): number | undefined {
   const priority = (job.data as { priority?: unknown }).priority;
   return typeof priority === 'number' ? priority : undefined;
-}
-
-/** A job nobody can make a scrape of. With a sound identity it still leaves an outcome document. */
-async function refuse(ctx: WorkerContext, job: Job, read: PublicJob): Promise<OutcomeDocument> {
-  const message = read.ok ? '' : read.message;
-  const facts = factsOf(read, null);
-  ctx.metrics.jobInvalid('bullmq');
-  ctx.log.warn({ event: 'job.invalid', jobId: cleanText(job.id ?? '', 80), message }, 'a job was rejected');
-  if (facts === null) return turnAway(ctx, job, unnamed(job), message);
-  const settled = await ctx.sink.find(facts.batch, facts.id);
-  // Refusing must not overwrite the outcome of a scrape that was settled under this id before.
-  if (settled !== null) return turnAway(ctx, job, facts, message);
-  return refuseAs(ctx, job, facts, null, 'rejected', message);
-}
-
-/** What to call a job whose name contradicts itself. */
-function unnamed(job: Job): Subject {
-  const named = splitJobKey(job.id ?? '') ?? { id: safeId(job.id ?? ''), batch: defaultBatch };
-  return { ...named, server: '', tool: '', meta: null };
-}
-
-/** The job is no scrape of its own: nothing is counted or written, and its producer still finds a document on it. */
-async function turnAway(
-  ctx: WorkerContext,
-  job: Job,
-  subject: Subject,
-  message: string,
-  outcome: 'rejected' | 'errored' = 'rejected',
-): Promise<OutcomeDocument> {
-  const attempt = blankAttempt(jobKey(subject.batch, subject.id), job.timestamp);
-  const document = outcomeDocument(attempt, subject, decide(outcome, message, ctx.now()), null);
-  return finish(job, document, 'warn');
-}
-
-async function refuseAs(
-  ctx: WorkerContext,
-  job: Job,
-  facts: ScrapeFacts,
-  attempt: Attempt | null,
-  outcome: 'rejected' | 'errored' | 'cancelled',
-  message: string,
-): Promise<OutcomeDocument> {
-  const known = attempt ?? (await acceptForRefusal(ctx, job, facts));
-  const document = await publish(ctx, known, facts, decide(outcome, message, ctx.now()), job.attemptsMade);
-  return finish(job, document, facts.onEmpty);
-}
-
-async function acceptForRefusal(ctx: WorkerContext, job: Job, facts: ScrapeFacts): Promise<Attempt> {
-  const key = jobKey(facts.batch, facts.id);
-  const number = (await ctx.sink.lastAttempt(facts.batch, facts.id)) + 1;
-  await ctx.redis.trawlAccept(
-    ctx.keys.attempt(key),
-    ctx.keys.batch(facts.batch),
-    ctx.keys.waiting(key),
-    job.id === key ? '' : (job.id as string),
-    job.timestamp,
-    '',
-    Math.max(ctx.config.keep.settledMs, ctx.config.keep.failedMs),
-    number,
-    key,
-  );
-  const { attempt } = await ctx.store.load(key);
-  if (attempt === null) throw new Error(`no attempt of ${key} after accepting it`);
-  return attempt;
-}
-
-/** The document is the job's progress, set before it ends in either state (design A2). */
-async function finish(
-  job: Job,
-  document: OutcomeDocument,
-  onEmpty: Scrape['onEmpty'],
-): Promise<OutcomeDocument> {
-  await job.updateProgress(document);
-  if (outcomeClass(document.outcome, onEmpty) === 'failure') throw new UnrecoverableError(document.message);
-  return document;
-}
-
-async function later(ctx: WorkerContext, job: Job, token: string, ms: number): Promise<never> {
-  await job.moveToDelayed(ctx.now() + ms, token);
-  throw new DelayedError();
 }
 
 /** The producer's `removeOnComplete` must not shorten retention (design A2). */

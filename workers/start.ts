@@ -1,10 +1,9 @@
 import type { ServerConfig } from '../src/config.js';
-import { checkInput } from '../src/mcp/input-check.js';
-import type { RunView, ScrapeServer } from '../src/mcp/port.js';
+import type { RunView } from '../src/mcp/port.js';
 import type { SavedRun } from '../src/queue/attempt-store.js';
 import type { Hold } from '../src/queue/holds.js';
 import { stageQueue } from '../src/queue/names.js';
-import type { Attempt, RunSpec } from '../src/run/attempt.js';
+import type { Attempt } from '../src/run/attempt.js';
 import { cancelledMessage, decide } from '../src/run/outcome.js';
 import { afterStart, beforeStart } from '../src/run/start.js';
 import { digestOf } from '../src/scrape/identity.js';
@@ -16,10 +15,8 @@ import { lift, liftTool } from './probes.js';
 import { toSearch } from './reconcile.js';
 import { refused } from './refusals.js';
 import { complete, type Next, runStep, type Step, settle, workerOptions } from './stage.js';
+import { checkAgainstServer, memoryOf, runSpec } from './start-checks.js';
 import type { Wakeups } from './wakeups.js';
-
-/** What a run counts against `limits.memoryMb` when neither its job nor the configuration says. */
-const usualMemoryMb = 1_024;
 
 const removedMessage = 'Its job was removed from the queue by its producer; nothing was spent.';
 
@@ -251,43 +248,6 @@ async function started(
   return { next: complete, keepsSlot: true };
 }
 
-/** The server's own list of tools and the Actor's input schema, before any money is spent. */
-async function checkAgainstServer(
-  ctx: WorkerContext,
-  port: ScrapeServer,
-  scrape: Scrape,
-  step: Step,
-): Promise<Next | null> {
-  const described = await port.describe();
-  if (!described.ok) {
-    const after = afterStart(described, ctx.now());
-    const hold = after.do === 'put_back' ? after : null;
-    return await refused(ctx, scrape.server, step, scrape.tool, {
-      hold: hold?.hold ?? 'server',
-      reason: hold?.reason ?? 'unreachable',
-      retryAfterMs: described.failure.retryAfterMs,
-      message: described.failure.message,
-    });
-  }
-  const tool = described.value.tools.get(scrape.tool);
-  if (tool === undefined) {
-    return await refused(ctx, scrape.server, step, scrape.tool, {
-      hold: 'tool',
-      reason: 'tools_missing',
-      retryAfterMs: null,
-      message: `The server does not show the tool ${scrape.tool}; check its name and that the token may use it.`,
-    });
-  }
-  if (described.value.via === 'direct' && Object.keys(scrape.options).length > 0) {
-    const message = `The server offers no call-actor, so run options (${Object.keys(scrape.options).join(', ')}) would be ignored; remove them or expose call-actor.`;
-    return await settle(ctx, step, decide('rejected', message, step.now));
-  }
-  const problems = tool.inputSchema === null ? [] : checkInput(tool.inputSchema, scrape.input);
-  if (problems.length === 0) return null;
-  const message = `The input does not fit the tool's schema: ${problems.slice(0, 5).join('; ')}. Nothing was spent.`;
-  return await settle(ctx, step, decide('rejected', message, step.now));
-}
-
 /** The run id first, alone decisive; a run that is not ours to keep is said to be so. */
 async function saveRun(
   ctx: WorkerContext,
@@ -316,25 +276,4 @@ async function saveRun(
     details,
     scrape,
   );
-}
-
-function memoryOf(server: ServerConfig, scrape: Scrape): number {
-  return scrape.options.memory ?? Math.min(usualMemoryMb, server.limits.memoryMb ?? usualMemoryMb);
-}
-
-function runSpec(scrape: Scrape): RunSpec {
-  return {
-    batch: scrape.batch,
-    id: scrape.id,
-    server: scrape.server,
-    tool: scrape.tool,
-    deadlineMs: scrape.deadlineMs,
-    minItems: scrape.minItems,
-    onEmpty: scrape.onEmpty,
-    retries: scrape.retries,
-    fields: scrape.fields,
-    records: scrape.records,
-    maxItems: scrape.options.maxItems ?? null,
-    maxTotalChargeUsd: scrape.options.maxTotalChargeUsd ?? null,
-  };
 }
