@@ -1,6 +1,7 @@
 import type { Command } from 'commander';
 import { ExitCode } from '../errors.js';
 import { version } from '../version.js';
+import { counted } from './format.js';
 import { type CommonOptions, readConfig, withConfigOption, withExamples } from './options.js';
 import { say } from './output.js';
 import { Signals } from './signals.js';
@@ -49,7 +50,8 @@ async function work(options: CommonOptions): Promise<number> {
       redis: worker.redisLabel,
       http: url,
       servers: servers.map(
-        ({ name, limits, tools }) => `${name}: ${limits.runs} runs, ${Object.keys(tools).length} tools`,
+        ({ name, limits, tools }) =>
+          `${name}: ${counted(limits.runs, 'run')}, ${counted(Object.keys(tools).length, 'tool')}`,
       ),
       intake,
       results: config.results.dir,

@@ -2,6 +2,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { outcomeClass } from '../../src/run/outcome.js';
 import type { OutcomeDocument } from '../../src/scrape/types.js';
 import type { LedgerEntry, SimRun } from '../sim/index.js';
+import { wrongEvents } from './events.js';
 import type { Evidence, Item, OnDisk } from './evidence.js';
 import type { PlannedJob } from './jobs.js';
 import type { Submitted } from './producer.js';
@@ -27,6 +28,7 @@ export interface Findings {
   wrongOutcomes: number;
   wrongDocuments: number;
   wrongCounters: number;
+  wrongEvents: number;
   startedAfterCancel: number;
   overLimit: number;
   slotsLeaked: number;
@@ -98,6 +100,7 @@ class Checker {
       wrongOutcomes: 0,
       wrongDocuments: 0,
       wrongCounters: 0,
+      wrongEvents: 0,
       startedAfterCancel: 0,
       overLimit: 0,
       slotsLeaked: 0,
@@ -126,7 +129,8 @@ class Checker {
   private checkScrape(submitted: Submitted): void {
     const { job } = submitted;
     const disk = this.evidence.disk.get(job.key) as OnDisk;
-    const told = this.evidence.settled.get(job.key) ?? 0;
+    const events = this.evidence.told.get(job.key) ?? [];
+    const told = events.filter((label) => label === 'scrape.settled').length;
     if (told > 1) this.breach('doublySettled', `${job.key} was settled ${told} times`, told - 1);
     const { outcome } = disk;
     const removed = submitted.removedAt !== null;
@@ -136,6 +140,7 @@ class Checker {
       this.breach('lost', `${job.key} (${job.kind}, via ${job.via}) has ${told} events and no outcome`);
       return;
     }
+    for (const fault of wrongEvents(events, outcome)) this.breach('wrongEvents', `${job.key}: ${fault}`);
     this.checkItems(job, disk, outcome);
     this.checkOutcome(submitted, outcome);
     if (!removed) this.checkPublicJob(job, outcome);

@@ -4,6 +4,7 @@ import { Redis } from 'ioredis';
 import { Keys, stageQueue, stages } from '../../src/queue/names.js';
 import type { OutcomeDocument } from '../../src/scrape/types.js';
 import type { LedgerEntry, SimRun, SimStats } from '../sim/index.js';
+import { readTold, type Told } from './events.js';
 import type { Struck } from './nemesis.js';
 import { prefix, type Submitted, server } from './producer.js';
 import type { SimProcess } from './sim-process.js';
@@ -41,8 +42,7 @@ export interface Evidence {
   readonly stats: SimStats;
   /** Run id → the scrape that claimed it. */
   readonly owners: ReadonlyMap<string, string>;
-  /** Scrape → how often `scrape.settled` was told. */
-  readonly settled: ReadonlyMap<string, number>;
+  readonly told: Told;
   readonly batches: ReadonlyMap<string, Readonly<Record<string, string>>>;
   readonly jobs: ReadonlyMap<string, PublicJob>;
   readonly disk: ReadonlyMap<string, OnDisk>;
@@ -80,7 +80,7 @@ export async function gather(parts: {
       beats: beats.map(({ at }) => at),
       stats: await sim.stats(),
       owners: await readOwners(redis, keys),
-      settled: await readSettled(redis, keys),
+      told: await readTold(redis, keys),
       batches,
       jobs: await readJobs(
         redis,
@@ -108,19 +108,6 @@ async function readOwners(redis: Redis, keys: Keys): Promise<Map<string, string>
       owners.set(key.slice(key.lastIndexOf(':') + 1), values[index] ?? '');
   } while (cursor !== '0');
   return owners;
-}
-
-export async function readSettled(redis: Redis, keys: Keys): Promise<Map<string, number>> {
-  const settled = new Map<string, number>();
-  for (const [, fields] of await redis.xrange(keys.events, '-', '+')) {
-    const event = Object.fromEntries(
-      fields.flatMap((name, index) => (index % 2 === 0 ? [[name, fields[index + 1]]] : [])),
-    ) as Record<string, string>;
-    if (event.type !== 'scrape.settled') continue;
-    const key = `${event.batch}.${event.id}`;
-    settled.set(key, (settled.get(key) ?? 0) + 1);
-  }
-  return settled;
 }
 
 export async function readJobs(

@@ -54,6 +54,8 @@ export function usualOptions(
     timing: {
       certainAfterMs: 45_000,
       sendWithinMs: 20_000,
+      // The checker reads at the end whose runs they were.
+      claimAfterMs: 24 * 3_600_000,
       unknownAfterMs: 240_000,
       // Scrapes removed before their start are found within 16 turns of this: too long for a short run.
       ...(minutes < 5 ? { reapEveryMs: 5_000 } : {}),

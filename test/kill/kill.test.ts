@@ -10,8 +10,10 @@ import { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { stringify } from 'yaml';
 import { Keys } from '../../src/queue/names.js';
+import type { OutcomeDocument } from '../../src/scrape/types.js';
 import type { Daemon } from '../../workers/daemon.js';
-import { readJobs, readLeftovers, readScrape, readSettled } from '../chaos/evidence.js';
+import { readTold, wrongEvents } from '../chaos/events.js';
+import { readJobs, readLeftovers, readScrape } from '../chaos/evidence.js';
 import { RedisProcess } from '../redis/redis-process.js';
 import { type Sim, startSim } from '../sim/index.js';
 import { openDaemon } from './host.js';
@@ -117,8 +119,10 @@ describe.each(times)('a worker killed %s', (time) => {
         final: true,
         readable: items.length,
       });
-      // Settled once, everywhere.
-      expect(await readSettled(client, keys)).toEqual(new Map([[key, 1]]));
+      // Settled once, everywhere, and each start and page told of once.
+      const told = (await readTold(client, keys)).get(key) ?? [];
+      expect(told.filter((label) => label === 'scrape.settled')).toHaveLength(1);
+      expect(wrongEvents(told, outcome as OutcomeDocument)).toEqual([]);
       expect(await client.hgetall(keys.batch('default'))).toMatchObject({ submitted: '1', settled: '1' });
       const job = (await readJobs(client, keys, [key])).get(key);
       expect(job).toMatchObject({ finished: true, progress: outcome });
