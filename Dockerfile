@@ -7,6 +7,7 @@ COPY tsconfig.json tsconfig.build.json ./
 COPY src src
 COPY workers workers
 COPY test/sim test/sim
+COPY scripts/copy-page.mjs scripts/copy-page.mjs
 RUN npm run build && npm prune --omit=dev
 
 FROM node:20.20.2-bookworm-slim

@@ -15,6 +15,8 @@ const units = [
 ];
 /** Real processes killed, frozen and cut off: minutes of waiting, run by `npm run test:guarantees`. */
 const guarantees = ['test/guarantees/**/*.test.ts', 'test/kill/**/*.test.ts'];
+/** The page and its API, in a real Chromium in front of real workers, run by `npm run test:page`. */
+const page = ['test/page/**/*.test.ts'];
 
 const shared = {
   testTimeout: 90_000,
@@ -38,9 +40,10 @@ export default defineConfig({
           ...shared,
           name: 'whole',
           include: ['test/**/*.test.ts'],
-          exclude: ['test/real/**', '**/node_modules/**', ...unitFiles, ...guarantees],
+          exclude: ['test/real/**', '**/node_modules/**', ...unitFiles, ...guarantees, ...page],
         },
       },
+      { test: { ...shared, name: 'page', include: page } },
       {
         test: {
           ...shared,

@@ -37,8 +37,16 @@ export interface Config {
   };
   readonly limits: { readonly inputBytes: number; readonly answerBytes: number };
   readonly intake: { readonly stream: boolean; readonly list: boolean; readonly backlog: number };
-  /** Without a `token` nothing can be changed over HTTP. */
-  readonly http: { readonly host: string; readonly port: number; readonly token: string | null };
+  /**
+   * Without a `token` nothing can be changed over HTTP. `names`: host names, beside addresses and `localhost`, under which
+   * the page may be asked for.
+   */
+  readonly http: {
+    readonly host: string;
+    readonly port: number;
+    readonly token: string | null;
+    readonly names: readonly string[];
+  };
   readonly shutdown: { readonly graceMs: number };
   /** Wait before the next attempt of a scrape; doubles with each, up to 15 minutes. */
   readonly retry: { readonly backoffMs: number };

@@ -28,6 +28,13 @@ export const errorCodes = {
   attempt_superseded: 1,
   http_listen_failed: 2,
   lock_lost: 1,
+  page_unknown: 2,
+  http_host_refused: 2,
+  http_origin_refused: 2,
+  http_token_unset: 2,
+  http_token_missing: 2,
+  http_token_wrong: 2,
+  http_too_many: 4,
 } as const;
 
 export type ErrorCode = keyof typeof errorCodes;

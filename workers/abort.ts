@@ -7,7 +7,7 @@ import { backoff, nextAbortAt } from '../src/run/schedule.js';
 import type { WorkerContext } from './context.js';
 import { FetchingWorker } from './fetching-worker.js';
 import { cancelReading } from './pages.js';
-import { carryOut } from './poll.js';
+import { carryOut, seen } from './poll.js';
 import { complete, cutOff, type Next, runStep, type Step, workerOptions } from './stage.js';
 
 /** An orphan that the server never lets us end is given up after this many tries, about a day. */
@@ -48,7 +48,11 @@ async function abort(ctx: WorkerContext, step: Step): Promise<Next> {
     : await port.abort(attempt.runId, ctx.stopping);
   if (cutOff(ctx, result)) return { do: 'snooze', until: ctx.now() };
   const after = afterAbort(attempt, attempt.spec, result, ctx.now());
-  const counted = { abortTries: attempt.abortTries + 1, stallBase: step.stallBase };
+  const counted = {
+    abortTries: attempt.abortTries + 1,
+    stallBase: step.stallBase,
+    looks: seen(attempt, result, ctx.now()),
+  };
   // Usage is absent from an abort's answer; one more look brings the bill.
   if ((after.do === 'read' || after.do === 'settle') && after.sighting !== null && !heard) {
     const look = await port.poll(attempt.runId, { waitSecs: 0, signal: ctx.stopping });

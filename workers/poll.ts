@@ -1,7 +1,9 @@
 import type { Worker } from 'bullmq';
 import type { ServerConfig } from '../src/config.js';
+import type { CallResult, RunView } from '../src/mcp/port.js';
 import type { AttemptPatch } from '../src/queue/attempt-store.js';
 import type { AbortReason, Attempt } from '../src/run/attempt.js';
+import { addLook } from '../src/run/looks.js';
 import { nextSlice, verifiableFrom } from '../src/run/pages.js';
 import { type AfterLook, afterPoll, beforePoll, type Sighting } from '../src/run/poll.js';
 import type { WorkerContext } from './context.js';
@@ -44,8 +46,17 @@ async function poll(ctx: WorkerContext, step: Step): Promise<Next> {
   return carryOut(ctx, step, after, {
     polls: attempt.polls + 1,
     pollFailures: result.ok ? null : attempt.pollFailures + 1,
+    looks: seen(attempt, result, ctx.now()),
     stallBase: step.stallBase,
   });
+}
+
+/** The attempt's looks with this one added, for its timeline. */
+export function seen(attempt: Attempt, result: CallResult<RunView>, at: number): string {
+  const look = result.ok
+    ? { at, status: result.value.status, items: result.value.itemCount }
+    : { at, status: 'UNANSWERED', items: null };
+  return addLook(attempt.looks, look);
 }
 
 /** How long the server may hold a poll: not past the deadline, when the run has to be aborted. */

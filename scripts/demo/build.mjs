@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process';
-import { readdirSync, statSync, writeFileSync } from 'node:fs';
+import { cpSync, readdirSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
@@ -23,8 +23,14 @@ export function build() {
   const { status } = spawnSync(process.execPath, [tsc, '-p', join(root, 'tsconfig.build.json'), ...quick], {
     stdio: 'inherit',
   });
-  if (status === 0) writeFileSync(stamp, '');
-  return status === 0;
+  if (status !== 0) return false;
+  copyPage();
+  writeFileSync(stamp, '');
+  return true;
+}
+
+function copyPage() {
+  cpSync(join(root, 'src/http/page'), join(root, 'dist/src/http/page'), { recursive: true });
 }
 
 function modified(path) {

@@ -1,5 +1,6 @@
 import type { Command } from 'commander';
 import { TrawlError } from '../errors.js';
+import { retryScrape } from '../queue/retry.js';
 import { type Fleet, hasWorker, withFleet } from './fleet.js';
 import { locate } from './locate.js';
 import {
@@ -38,23 +39,21 @@ export function registerRetry(program: Command): void {
   );
 }
 
-/** BullMQ's own retry of the public job: what any other program's retry does (design A2). */
 async function retry(fleet: Fleet, id: string, batch: string | undefined): Promise<void> {
-  const { key, attempt, outcome, jobState } = await locate(fleet, id, batch);
-  switch (jobState) {
-    case 'failed': {
-      const job = await fleet.queues.publicJob(attempt?.jobId ?? key);
-      await job?.retry('failed');
-      print(`Trying ${key} again: attempt ${(outcome?.attempt ?? attempt?.n ?? 0) + 1}.`);
+  const scrape = await locate(fleet, id, batch);
+  const { key, outcome } = scrape;
+  const retried = await retryScrape(fleet.queues, scrape);
+  switch (retried.result) {
+    case 'retrying':
+      print(`Trying ${key} again: attempt ${retried.attempt}.`);
       if (!(await hasWorker(fleet))) say('No worker is running. Start one: trawl work');
       return;
-    }
-    case 'completed':
+    case 'settled':
       print(
         `${key} is settled as ${outcome?.outcome ?? 'completed'}: it keeps its outcome, and nothing is paid for again.`,
       );
       return;
-    case 'unknown':
+    case 'forgotten':
       throw new TrawlError(
         'scrape_unknown',
         `Redis has forgotten ${key} (${outcome?.outcome ?? 'no outcome'}).`,
@@ -62,7 +61,10 @@ async function retry(fleet: Fleet, id: string, batch: string | undefined): Promi
           hint: 'Submit its job again under another id or batch.',
         },
       );
-    default:
+    case 'under_way':
       print(`${key} is under way; there is nothing to try again.`);
+      return;
+    default:
+      retried satisfies never;
   }
 }

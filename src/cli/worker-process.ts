@@ -1,6 +1,7 @@
 import { Daemon } from '../../workers/daemon.js';
 import type { Config } from '../config.js';
 import { fetchCheck, healthSource, redisCheck } from '../http/health.js';
+import { httpMounts } from '../http/mounts.js';
 import { createHttpServer } from '../http/server.js';
 import type { Logger } from '../logger.js';
 import { createMetrics } from '../metrics/index.js';
@@ -21,7 +22,7 @@ export interface WorkerProcess {
   readonly redisTarget: Config['redis'];
   readonly privateRedis: boolean;
   start(): Promise<void>;
-  /** Serves /metrics, /healthz, /readyz. @throws TrawlError `http_listen_failed` */
+  /** Serves /metrics, /healthz, /readyz, the page, the API, the queue board. @throws TrawlError `http_listen_failed` */
   serve(): Promise<string>;
   /** What ioredis threw, as ours. */
   asRedisError(error: unknown): unknown;
@@ -72,12 +73,14 @@ export async function prepareWorkerProcess(options: {
       start: () => daemon.start(),
       async serve() {
         const { host, port } = config.http;
+        const httpLog = log.module('http');
         const server = await createHttpServer({
           host,
           port,
           metrics,
           health: healthOf(daemon),
-          log: log.module('http'),
+          log: httpLog,
+          mounts: mountsOf(config, daemon, sink, httpLog),
         });
         http = server;
         return server.url;
@@ -109,6 +112,13 @@ async function checkFit(target: Config['redis'], isPrivate: boolean, log: Logger
   } finally {
     client.disconnect();
   }
+}
+
+/** The page, the API and the queue board, on what the workers of this process use. */
+function mountsOf(config: Config, daemon: Daemon, sink: Sink, log: Logger) {
+  const { redis, keys, queues, store, holds, now } = daemon.ctx;
+  const servers = Object.keys(config.servers);
+  return httpMounts({ config, redis, keys, queues, store, holds, sink, servers, log, now });
 }
 
 function toolsOf(config: Config): Record<string, { tools: string[] }> {

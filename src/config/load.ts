@@ -162,7 +162,10 @@ function build(
     },
     limits: raw.limits,
     intake: raw.intake,
-    http: guard({ host: raw.http.host, port: raw.http.port, token: raw.http.token || null }, ['token']),
+    http: guard(
+      { host: raw.http.host, port: raw.http.port, token: raw.http.token || null, names: raw.http.names },
+      ['token'],
+    ),
     shutdown: { graceMs: raw.shutdown.grace },
     retry: { backoffMs: raw.retry.backoff },
     brake: raw.brake,

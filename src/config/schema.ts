@@ -131,6 +131,9 @@ export const configSchema = z.strictObject({
       port: f.whole(0, 65_535).default(9464),
       token: f.secretText.optional(),
       tokenFile: f.pathValue.optional(),
+      names: z
+        .preprocess(listOrText, z.array(f.text('a host name', 253, /^[A-Za-z0-9._-]+$/)).max(100))
+        .default([]),
     })
     .prefault({}),
   shutdown: z.strictObject({ grace: f.duration(0, hour).default(30 * second) }).prefault({}),

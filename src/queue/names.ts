@@ -44,6 +44,11 @@ export class Keys {
     return `${this.prefix}:attempt:${scrape}`;
   }
 
+  /** The looks at the run of a scrape that has settled, for its timeline. */
+  looks(scrape: string): string {
+    return `${this.prefix}:looks:${scrape}`;
+  }
+
   /**
    * Hash: scrape → number of its attempt, for scrapes that only wait. So many buckets that each stays in Redis' compact
    * encoding with 500,000 scrapes waiting; their number is part of the stored format.

@@ -8,6 +8,9 @@ import type { ScriptedRedis } from './scripts.js';
 /** The event stream is a notice board, not a log: about this many entries stay. */
 export const eventBound = 100_000;
 
+/** The looks at a run are for whoever asks soon after how it went: 300 bytes a scrape, for a day. */
+const looksMs = 24 * 3_600_000;
+
 export interface PublishDeps {
   readonly redis: ScriptedRedis;
   readonly keys: Keys;
@@ -44,6 +47,7 @@ export async function publishOutcome(
     deps.keys.events,
     deps.keys.waiting(attempt.scrape),
     deps.keys.job(publicQueue, attempt.jobId),
+    deps.keys.looks(attempt.scrape),
     attempt.n,
     document.outcome,
     finishes,
@@ -58,6 +62,8 @@ export async function publishOutcome(
     digest,
     attempt.scrape,
     deps.claimMs,
+    // Redis takes no lifetime of 0, which `keep.settled: 0` would be.
+    Math.max(1, Math.min(longest, looksMs)),
   );
   return { document, first: result === 1 };
 }

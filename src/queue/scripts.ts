@@ -141,25 +141,26 @@ end
 return 1`,
   },
   /**
-   * Publishes an outcome once: counts it, tells the event stream, gives the hash a lifetime. KEYS attempt, batch, events,
-   * bucket, public job.
+   * Publishes an outcome once: counts it, tells the event stream, gives the hash a lifetime; the looks at the run stay
+   * for a while under a key of their own. KEYS attempt, batch, events, bucket, public job, looks.
    * ARGV attempt number, outcome, finishes of the public job so far, document, id, batch, lifetime, event bound, items,
-   * usage ('' unknown), batch lifetime, digest, scrape, ms that its run stays claimed. → 1 first | 0 done before |
-   * -1 unknown attempt
+   * usage ('' unknown), batch lifetime, digest, scrape, ms that its run stays claimed, lifetime of the looks.
+   * → 1 first | 0 done before | -1 unknown attempt
    */
   trawlDone: {
-    keys: 5,
+    keys: 6,
     lua: `
-local cur = redis.call('HMGET', KEYS[1], 'n', 'ph', 'at', 'dg', 'job', 'ck')
+local cur = redis.call('HMGET', KEYS[1], 'n', 'ph', 'at', 'dg', 'job', 'ck', 'lk')
 if not cur[2] then
   local waiting = redis.call('HGET', KEYS[4], ARGV[13])
   if not waiting then return -1 end
-  cur = {waiting, '0', redis.call('HGET', KEYS[5], 'timestamp') or '0', false, false}
+  cur = {waiting, '0', redis.call('HGET', KEYS[5], 'timestamp') or '0', false, false, false}
 end
 if cur[1] ~= ARGV[1] then return -1 end
 if cur[2] == '6' then return 0 end
 if cur[6] then redis.call('PEXPIRE', cur[6], ARGV[14]) end
 redis.call('DEL', KEYS[1])
+if cur[7] then redis.call('SET', KEYS[6], cur[7], 'PX', ARGV[15]) else redis.call('DEL', KEYS[6]) end
 redis.call('HDEL', KEYS[4], ARGV[13])
 redis.call('HSET', KEYS[1], 'n', cur[1], 'ph', '6', 'at', cur[3], 'dg', ARGV[12], 'oc', ARGV[2], 'am', ARGV[3])
 if cur[5] then redis.call('HSET', KEYS[1], 'job', cur[5]) end

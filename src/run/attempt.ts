@@ -91,6 +91,8 @@ export interface Attempt {
   readonly endedAt: number | null;
   readonly polls: number;
   readonly pollFailures: number;
+  /** The looks at its run, as `src/run/looks.ts` writes them; null before the first. */
+  readonly looks: string | null;
   readonly itemCount: number | null;
   readonly usageUsd: number | null;
   /** Spent by earlier attempts of the same scrape. */

@@ -21,6 +21,7 @@ beforeAll(async () => {
   const tsc = join(root, 'node_modules', '.bin', 'tsc');
   // It writes the program even when types are wrong somewhere; whether they are is checked elsewhere.
   spawnSync(tsc, ['-p', 'tsconfig.build.json', '--declaration', 'false', '--outDir', build], { cwd: root });
+  spawnSync(process.execPath, ['scripts/copy-page.mjs', build], { cwd: root });
 }, 60_000);
 afterAll(async () => {
   for (const program of programs) program.kill('SIGKILL');

@@ -48,6 +48,7 @@ export function attempt(over: Partial<Attempt> = {}): Attempt {
     endedAt: null,
     polls: 0,
     pollFailures: 0,
+    looks: null,
     itemCount: null,
     usageUsd: null,
     usageBefore: null,

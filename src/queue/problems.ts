@@ -1,0 +1,103 @@
+import { outcomeClass } from '../run/outcome.js';
+import type { OutcomeDocument } from '../scrape/types.js';
+import { outcomeOf } from './known.js';
+import { type Keys, publicQueue } from './names.js';
+import type { ScriptedRedis } from './scripts.js';
+
+export interface ProblemPage {
+  /** Newest first. */
+  readonly outcomes: readonly OutcomeDocument[];
+  /** Where to go on; null when there is no more. */
+  readonly next: string | null;
+}
+
+interface ProblemDeps {
+  readonly redis: ScriptedRedis;
+  readonly keys: Keys;
+}
+
+/**
+ * Failed scrapes, from BullMQ's set of failed jobs, which keeps each for `keep.failed`.
+ * @param cursor `next` of the page before (`<ms>-<how many of that ms were shown>`), null for the first
+ * @returns null when the cursor is none of ours
+ */
+export async function listFailures(
+  { redis, keys }: ProblemDeps,
+  cursor: string | null,
+  limit: number,
+): Promise<ProblemPage | null> {
+  const from = cursor === null ? null : /^(\d{1,15})-(\d{1,6})$/.exec(cursor);
+  if (cursor !== null && from === null) return null;
+  const found = await redis.zrevrangebyscore(
+    `${keys.queue(publicQueue)}:failed`,
+    from?.[1] ?? '+inf',
+    '-inf',
+    'WITHSCORES',
+    'LIMIT',
+    Number(from?.[2] ?? 0),
+    limit,
+  );
+  const jobs = Array.from({ length: found.length / 2 }, (_, index) => ({
+    id: found[2 * index] as string,
+    at: found[2 * index + 1] as string,
+  }));
+  const pipeline = redis.pipeline();
+  for (const { id } of jobs) pipeline.hget(keys.job(publicQueue, id), 'progress');
+  const replies = jobs.length === 0 ? [] : ((await pipeline.exec()) ?? []);
+  const outcomes = replies.flatMap(([, progress]) => outcomeOf(progress as string | null) ?? []);
+  const last = jobs.at(-1)?.at;
+  if (last === undefined || jobs.length < limit) return { outcomes, next: null };
+  const same = jobs.filter(({ at }) => at === last).length;
+  const before = last === from?.[1] ? Number(from[2]) : 0;
+  return { outcomes, next: `${last}-${same + before}` };
+}
+
+/** Entries of the event stream that one call reads at most: among very many good scrapes the next call goes on. */
+const readAtMost = 2_000;
+const readAtOnce = 500;
+
+/**
+ * Scrapes that settled with a warning, from the event stream: as far back as that reaches (some 100,000 events).
+ * @param cursor `next` of the page before (an id of the stream), null for the first
+ * @param until nothing at or before this id is read: what the caller has seen already
+ * @returns null when the cursor is none of ours; `newest` is the id to give as `until` next time
+ */
+export async function listWarnings(
+  { redis, keys }: ProblemDeps,
+  cursor: string | null,
+  limit: number,
+  until = '-',
+): Promise<(ProblemPage & { readonly newest: string | null }) | null> {
+  if (cursor !== null && !/^\d{1,15}-\d{1,10}$/.test(cursor)) return null;
+  const outcomes: OutcomeDocument[] = [];
+  let end = cursor === null ? '+' : `(${cursor}`;
+  let newest: string | null = null;
+  let last: string | null = null;
+  const start = until === '-' ? '-' : `(${until}`;
+  for (let read = 0; read < readAtMost; ) {
+    const entries = await redis.xrevrange(keys.events, end, start, 'COUNT', readAtOnce);
+    for (const [id, fields] of entries) {
+      newest ??= id;
+      last = id;
+      const outcome = warningIn(fields);
+      if (outcome !== null) outcomes.push(outcome);
+      if (outcomes.length >= limit) return { outcomes, next: id, newest };
+    }
+    if (entries.length < readAtOnce) return { outcomes, next: null, newest };
+    read += entries.length;
+    end = `(${last}`;
+  }
+  return { outcomes, next: last, newest };
+}
+
+function warningIn(fields: readonly string[]): OutcomeDocument | null {
+  const read = (name: string): string | null => {
+    for (let index = 0; index + 1 < fields.length; index += 2) {
+      if (fields[index] === name) return fields[index + 1] as string;
+    }
+    return null;
+  };
+  if (read('type') !== 'scrape.settled') return null;
+  const outcome = outcomeOf(read('data'));
+  return outcome !== null && outcomeClass(outcome.outcome) === 'warning' ? outcome : null;
+}
