@@ -51,6 +51,8 @@ export interface Config {
   /** Wait before the next attempt of a scrape; doubles with each, up to 15 minutes. */
   readonly retry: { readonly backoffMs: number };
   readonly brake: { readonly window: number; readonly badRatio: number; readonly action: 'hold' | 'warn' };
+  /** OpenTelemetry over OTLP/HTTP. `endpoint` '': off. `ratio` of the traces that begin here. */
+  readonly traces: { readonly endpoint: string; readonly headers: string; readonly ratio: number };
   readonly log: LogLevels;
   /** What is allowed but looks wrong; printed once at the start. */
   readonly warnings: readonly string[];

@@ -9,6 +9,7 @@ import type { Queues } from '../src/queue/queues.js';
 import type { ScriptedRedis } from '../src/queue/scripts.js';
 import type { Slots } from '../src/queue/slots.js';
 import type { Sink } from '../src/sinks/contract.js';
+import type { Tracing } from '../src/tracing/tracing.js';
 import type { Brake } from './brake.js';
 import type { Liveness } from './liveness.js';
 import type { RecentStarts } from './recent-starts.js';
@@ -32,6 +33,7 @@ export interface WorkerContext {
   readonly holds: Holds;
   readonly sink: Sink;
   readonly metrics: Metrics;
+  readonly tracing: Tracing;
   /** Of the module `scrape`; `log.module` has the others. */
   readonly log: Logger;
   readonly liveness: Liveness;

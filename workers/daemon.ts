@@ -21,6 +21,8 @@ import { Slots } from '../src/queue/slots.js';
 import { createRedis } from '../src/redis/connection.js';
 import { shortHash } from '../src/scrape/canonical.js';
 import type { Sink } from '../src/sinks/contract.js';
+import { tracedPort } from '../src/tracing/traced-port.js';
+import { noTracing, type Tracing } from '../src/tracing/tracing.js';
 import { version } from '../src/version.js';
 import { createAbortWorker } from './abort.js';
 import { Brake } from './brake.js';
@@ -46,6 +48,8 @@ export interface DaemonOptions {
   readonly sink: Sink;
   readonly metrics: Metrics;
   readonly log: Logger;
+  /** Absent: no traces. Whoever opened it closes it, after the daemon stopped. */
+  readonly tracing?: Tracing;
   /** Take jobs from the intake stream and list as well; `trawl run` does not. */
   readonly intake: boolean;
   /** Shorter spans, in tests. */
@@ -86,7 +90,8 @@ export class Daemon {
     const names = Object.keys(config.servers);
     const logError = (error: unknown) =>
       log.module('redis').warn({ event: 'redis.error', err: error }, 'Redis error');
-    const queues = new Queues(redis, keys, names, logError);
+    const tracing = options.tracing ?? noTracing;
+    const queues = new Queues(redis, keys, names, logError, tracing.bullmq);
     const store = new AttemptStore(redis, keys);
     const timing = { ...defaultTiming, ...options.timing };
     const holds = new Holds(redis, keys, queues, timing);
@@ -104,6 +109,7 @@ export class Daemon {
       timing,
       sink,
       metrics,
+      tracing,
       log: log.module('scrape'),
       liveness: new Liveness(now),
       owner,
@@ -121,7 +127,8 @@ export class Daemon {
     for (const name of names) {
       const { limits, url } = config.servers[name] as Config['servers'][string];
       const slots = new Slots(redis, keys, name, limits, owner, logError, timing);
-      const port = options.port?.(name) ?? this.openPort(name);
+      const plain = options.port?.(name) ?? this.openPort(name);
+      const port = tracing.bullmq === undefined ? plain : tracedPort(plain, tracing);
       const account = shortHash(new URL(url).origin);
       this.servers.set(name, { port, slots, account });
     }

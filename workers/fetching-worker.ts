@@ -1,4 +1,6 @@
 import { type Processor, Worker, type WorkerOptions } from 'bullmq';
+import { publicQueue } from '../src/queue/names.js';
+import { readMetadata } from '../src/tracing/metadata.js';
 import type { WorkerContext } from './context.js';
 
 /**
@@ -15,6 +17,7 @@ export class FetchingWorker extends Worker {
       ctx.liveness.beat(name);
       return job;
     };
+    if (ctx.tracing.bullmq !== undefined && name === publicQueue) this.traceAlways(ctx);
     this.on('active', () => ctx.liveness.beat(name));
     // A worker whose hands are full asks for nothing, and its locks show that it and Redis are well.
     this.on('locksRenewed', () => ctx.liveness.beat(name));
@@ -29,5 +32,22 @@ export class FetchingWorker extends Worker {
         .module('queue')
         .warn({ event: 'worker.error', queue: name, message: error.message }, 'worker error');
     });
+  }
+
+  /** A public job without a trace context that can be read gets one that is its own, so that its scrape is one trace. */
+  private traceAlways(ctx: WorkerContext): void {
+    const processJob = this.processJob.bind(this);
+    this.processJob = (job, token, fetchNext) => {
+      const { telemetry } = job.opts;
+      if (readMetadata(telemetry?.metadata) === null) {
+        const metadata = ctx.tracing.contextOf({
+          id: job.id as string,
+          timestamp: job.timestamp,
+          taken: job.attemptsStarted,
+        });
+        job.opts.telemetry = { ...telemetry, ...(metadata === undefined ? {} : { metadata }) };
+      }
+      return processJob(job, token, fetchNext);
+    };
   }
 }

@@ -17,7 +17,8 @@ interface Rejected {
 export type IntakeContext = Pick<
   WorkerContext,
   'config' | 'redis' | 'keys' | 'queues' | 'sink' | 'metrics' | 'log' | 'owner' | 'now'
->;
+> &
+  Partial<Pick<WorkerContext, 'tracing'>>;
 
 export interface IntakeOptions {
   /** A process that has had jobs in hand for so long is taken for dead. */

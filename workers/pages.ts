@@ -146,7 +146,12 @@ async function writePage(
   const { attempt } = step;
   const { slice, lines } = write;
   if (write.replan && !(await save(ctx, step, { slice }))) return { do: 'leave', next: complete };
-  const durable = await ctx.sink.writePage(target, { index: slice.index, offset: slice.offset, lines });
+  const durable = await ctx.tracing.span(
+    'page write',
+    { page: slice.index, offset: slice.offset, sink: ctx.sink.name },
+    () => ctx.sink.writePage(target, { index: slice.index, offset: slice.offset, lines }),
+    ({ lines: items, bytes, existed }) => ({ items, bytes, existed }),
+  );
   ctx.metrics.sinkHeld(ctx.sink.name, false);
   const { end, ...counted } = afterWrite(attempt, write, durable.lines, ctx.config.results.pageBytes);
   const patch = { ...counted, reads: null, faults: null, stallBase: step.stallBase };

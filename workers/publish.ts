@@ -26,7 +26,13 @@ export async function publish(
 ): Promise<OutcomeDocument> {
   const { redis, keys, sink, timing } = ctx;
   const deps = { redis, keys, sink, keep: ctx.config.keep, claimMs: timing.claimAfterMs };
-  const { document, first } = await publishOutcome(deps, attempt, subject, decision, finishes);
+  const { document, first } = await ctx.tracing.span(
+    'settle',
+    { scrapeId: attempt.scrape, runId: attempt.runId, outcome: decision.outcome },
+    () => publishOutcome(deps, attempt, subject, decision, finishes),
+    ({ document: { outcome, items, pages } }) => ({ outcome, items, pages }),
+  );
+  ctx.tracing.note({ outcome: document.outcome, runId: document.runId });
   ctx.metrics.sinkHeld(ctx.sink.name, false);
   if (!first) return document;
   const { server, tool, outcome } = document;

@@ -116,6 +116,8 @@ async function take(ctx: WorkerContext, job: Job, token: string): Promise<Outcom
   if (identity === null) return refuse(ctx, job, read);
   const key = jobKey(identity.batch, identity.id);
   const { attempt, published } = await ctx.store.load(key);
+  const { server, tool } = identity;
+  ctx.tracing.note({ scrapeId: key, runId: attempt?.runId, server, tool, attempt: attempt?.n });
   if (attempt === null) return read.ok ? accept(ctx, job, token, read.scrape) : refuse(ctx, job, read);
   if (attempt.jobId !== jobId) return duplicate(ctx, job, token, identity, attempt);
   const facts = factsOf(read, attempt) ?? identity;

@@ -62,6 +62,7 @@ export function workerOptions(
     // Here and not in each job's options, which would cost 64 bytes a waiting scrape. The public worker overrides it.
     removeOnComplete: { count: 0 },
     removeOnFail: { count: 0 },
+    ...(ctx.tracing.bullmq === undefined ? {} : { telemetry: ctx.tracing.bullmq }),
   };
 }
 
@@ -98,6 +99,13 @@ export async function runStep(
   try {
     attempt = (await ctx.store.load(id.scrape)).attempt;
     if (attempt === null || attempt.n !== id.attempt) return;
+    ctx.tracing.note({
+      scrapeId: id.scrape,
+      runId: attempt.runId,
+      server,
+      tool: attempt.spec?.tool,
+      attempt: attempt.n,
+    });
     if (attempt.phase === 'decided') return await publishAlone(ctx, attempt, server);
     const crashes = job.stalledCounter ?? 0;
     const stallBase = crashes > 0 ? `${stage}:${crashes}` : null;
@@ -106,6 +114,7 @@ export async function runStep(
   } catch (error) {
     next = await afterFault(ctx, stage, server, job, lock, attempt, error);
   }
+  ctx.tracing.note({ next: next.do });
   await tellBullMQ(job, token, next);
 }
 
@@ -161,6 +170,7 @@ export function cutOff(ctx: WorkerContext, result: { readonly ok: boolean }): bo
 /** Saves a decision and ends the step; the public job, released by that, publishes it. */
 export async function settle(ctx: WorkerContext, step: Step, decision: Decision): Promise<Next> {
   const { attempt, server } = step;
+  ctx.tracing.note({ outcome: decision.outcome });
   const written = await ctx.store.advance(
     attempt,
     step.lock,

@@ -81,6 +81,7 @@ async function startBound(
 ): Promise<Next> {
   const { slots } = ctx.server(server.name);
   const key = step.attempt.scrape;
+  ctx.tracing.note({ tool: scrape.tool });
   let result: Started | null = null;
   try {
     result = await bindAndStart(ctx, server, step, scrape, gate, ticket);

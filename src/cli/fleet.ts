@@ -14,6 +14,7 @@ import { socketPathFor } from '../redis/private-folder.js';
 import { accepts } from '../redis/private-process.js';
 import type { Sink } from '../sinks/contract.js';
 import { createFileSink } from '../sinks/file.js';
+import { noTracing, type Tracing } from '../tracing/tracing.js';
 import type { WorkerProcess } from './worker-process.js';
 
 /** What all processes of one Trawl share, for a command that looks at it or changes it and ends. */
@@ -25,6 +26,7 @@ export interface Fleet {
   readonly store: AttemptStore;
   readonly holds: Holds;
   readonly sink: Sink;
+  readonly tracing: Tracing;
   readonly servers: readonly string[];
   /** Redis is the folder's own, started by Trawl. */
   readonly private: boolean;
@@ -60,9 +62,9 @@ export async function withFleet<T>(
 
 /** What the workers of this process use, for a command that works itself. */
 export function fleetOf(worker: WorkerProcess, config: Config): Fleet {
-  const { redis, keys, queues, store, holds, sink } = worker.daemon.ctx;
+  const { redis, keys, queues, store, holds, sink, tracing } = worker.daemon.ctx;
   const servers = Object.keys(config.servers);
-  return { config, redis, keys, queues, store, holds, sink, servers, private: worker.privateRedis };
+  return { config, redis, keys, queues, store, holds, sink, tracing, servers, private: worker.privateRedis };
 }
 
 function openFleet(config: Config, redis: ScriptedRedis, isPrivate: boolean): Fleet {
@@ -78,6 +80,7 @@ function openFleet(config: Config, redis: ScriptedRedis, isPrivate: boolean): Fl
     store: new AttemptStore(redis, keys),
     holds: new Holds(redis, keys, queues),
     sink: createFileSink({ dir: config.results.dir, gzip: config.results.gzip }),
+    tracing: noTracing,
     servers,
     private: isPrivate,
   };

@@ -1,6 +1,7 @@
 import type { Command } from 'commander';
 import { publicBacklog } from '../queue/status.js';
 import { submitScrapes } from '../queue/submit.js';
+import { openTracing } from '../tracing/open.js';
 import { type Fleet, hasWorker, withFleet } from './fleet.js';
 import { counted, number } from './format.js';
 import { type CheckedJobs, Conflicts, checkJobs, chunks, lookUpAll } from './jobs.js';
@@ -56,14 +57,17 @@ export function registerSubmit(program: Command): void {
 async function submit(file: string, options: SubmitOptions): Promise<void> {
   const { config, log } = readConfig(options, quietLogger);
   const jobs = await checkJobs(file, config, options.batch);
+  const tracing = await openTracing(config, log);
   try {
-    await withFleet(config, log, async (fleet) => {
+    await withFleet(config, log, async (opened) => {
+      const fleet = { ...opened, tracing };
       await refuseConflicts(jobs, fleet);
       const done = await submitAll(jobs, fleet);
       report(done, options.json === true);
       if (!(await hasWorker(fleet))) say('No worker is running. Start one: trawl work');
     });
   } finally {
+    await tracing.close();
     await jobs.close();
   }
 }

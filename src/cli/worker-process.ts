@@ -9,6 +9,7 @@ import { assertFit, checkRedis } from '../redis/checks.js';
 import { connectRedis, describeRedis, resolveRedis, toRedisError } from '../redis/connection.js';
 import type { Sink } from '../sinks/contract.js';
 import { createFileSink } from '../sinks/file.js';
+import { openTracing } from '../tracing/open.js';
 import { version } from '../version.js';
 
 /** Without a fetch for this long a worker is not ready; for twice as long with Redis there, it needs a restart. */
@@ -59,7 +60,8 @@ export async function prepareWorkerProcess(options: {
     await sink.check();
     for (const warning of config.warnings) log.warn({ event: 'config.warning' }, warning);
     const metrics = createMetrics({ version, servers: toolsOf(config), process: true });
-    const daemon = new Daemon({ config, redis: resolved.target, sink, metrics, log, intake });
+    const tracing = await openTracing(config, log);
+    const daemon = new Daemon({ config, redis: resolved.target, sink, metrics, log, intake, tracing });
     metrics.onCollect(() => {
       for (const [queue, at] of daemon.ctx.liveness.lastFetch) metrics.workerFetched(queue, at);
     });
@@ -88,6 +90,7 @@ export async function prepareWorkerProcess(options: {
       asRedisError: (error) => toRedisError(error, resolved.target),
       async stop(graceMs) {
         await daemon.stop(graceMs);
+        await tracing.close();
         await http?.close();
         await resolved.release();
       },

@@ -65,6 +65,21 @@ export function text(expected: string, max = 4096, pattern?: RegExp) {
 
 /** What an HTTP header or a Redis command takes without surprises: visible ASCII. */
 export const secretText = text('a secret of visible ASCII characters (numbers in quotes)', 8192, /^[!-~]*$/);
+/** As in OTEL_EXPORTER_OTLP_HEADERS. */
+export const headers = field('name=value,name=value with values percent-encoded', (value) => {
+  if (typeof value !== 'string' || value.length > 8192) return undefined;
+  if (!/^([\w-]{1,100}=[!-+\--~]*(,|$))*$/.test(value) || value.endsWith(',')) return undefined;
+  return decodes(value) ? value : undefined;
+});
+
+function decodes(text: string): boolean {
+  try {
+    return !control.test(decodeURIComponent(text));
+  } catch {
+    return false;
+  }
+}
+
 /** Redis passwords may hold anything printable. */
 export const passwordText = text('text (numbers in quotes)', 8192);
 export const pathValue = text('a path', 1024, /./);

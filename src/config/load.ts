@@ -169,6 +169,9 @@ function build(
     shutdown: { graceMs: raw.shutdown.grace },
     retry: { backoffMs: raw.retry.backoff },
     brake: raw.brake,
+    traces: guard({ endpoint: raw.traces.endpoint, headers: raw.traces.headers, ratio: raw.traces.ratio }, [
+      'headers',
+    ]),
     log: raw.log,
   };
 }

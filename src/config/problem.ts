@@ -38,5 +38,5 @@ export function problemText(file: string, problem: ConfigProblem): string {
 
 /** Names ending in these hold secrets: their values are never quoted. A url may carry credentials. */
 export function isSecretKey(key: string | number | undefined): boolean {
-  return typeof key === 'string' && /^(token|password|secret|url|authorization)$/i.test(key);
+  return typeof key === 'string' && /^(token|password|secret|url|authorization|headers)$/i.test(key);
 }

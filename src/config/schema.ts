@@ -3,7 +3,7 @@ import { logLevels, logModules } from '../log-levels.js';
 import { faultyField, field } from '../scrape/field.js';
 import { canonicalTool } from '../scrape/tool-name.js';
 import * as f from './fields.js';
-import { readRedisUrl, readServerUrl } from './urls.js';
+import { readCollectorUrl, readRedisUrl, readServerUrl } from './urls.js';
 
 const second = 1000;
 const hour = 3600 * second;
@@ -143,6 +143,14 @@ export const configSchema = z.strictObject({
       window: f.whole(1, 1000).default(20),
       badRatio: f.decimal(0.01, 1).default(0.8),
       action: f.oneOf('hold', 'warn').default('hold'),
+    })
+    .prefault({}),
+  traces: z
+    .strictObject({
+      endpoint: faultyField(readCollectorUrl).prefault(''),
+      headers: f.headers.default(''),
+      headersFile: f.pathValue.optional(),
+      ratio: f.decimal(0, 1).default(1),
     })
     .prefault({}),
   log: z

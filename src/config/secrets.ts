@@ -13,6 +13,10 @@ const maxSecretBytes = 65_536;
 export function configSecrets(config: Config): string[] {
   const secrets = [config.redis.password, config.redis.sentinel?.password, config.http.token];
   for (const server of Object.values(config.servers)) secrets.push(server.token);
+  for (const header of config.traces.headers.split(',')) {
+    const value = header.slice(header.indexOf('=') + 1);
+    secrets.push(value, decodeURIComponent(value));
+  }
   return secrets.filter((secret): secret is string => typeof secret === 'string' && secret !== '');
 }
 
@@ -48,6 +52,7 @@ function secretPlaces(tree: Tree): { path: string[]; keys: string[] }[] {
     { path: ['redis'], keys: ['url', 'password'] },
     { path: ['redis', 'sentinel'], keys: ['password'] },
     { path: ['http'], keys: ['token'] },
+    { path: ['traces'], keys: ['headers'] },
     ...(isMap(servers)
       ? Object.keys(servers).map((name) => ({ path: ['servers', name], keys: ['token'] }))
       : []),

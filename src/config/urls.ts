@@ -49,6 +49,23 @@ export function readRedisUrl(text: unknown): { value: RedisUrl } | { fault: stri
   };
 }
 
+/** The base address of an OTLP/HTTP collector, or '' for none. */
+export function readCollectorUrl(text: unknown): { value: string } | { fault: string } {
+  if (text === '') return { value: '' };
+  const url =
+    typeof text === 'string' && text.length <= maxLength && URL.canParse(text) ? new URL(text) : null;
+  if (url === null || (url.protocol !== 'https:' && url.protocol !== 'http:')) {
+    return { fault: 'the http:// or https:// URL of an OTLP collector, found something else' };
+  }
+  if (url.username !== '' || url.password !== '' || url.search !== '' || url.hash !== '') {
+    return { fault: 'a URL without credentials, query or fragment (secrets belong in "headers"), found one' };
+  }
+  if (/\/v1\/traces\/?$/.test(url.pathname)) {
+    return { fault: 'the address before /v1/traces, which is added, found it with that' };
+  }
+  return { value: text as string };
+}
+
 /** The address of an MCP server: no credentials in it, and none of the parameters that Trawl sets. */
 export function readServerUrl(text: unknown): { value: string } | { fault: string } {
   const url =

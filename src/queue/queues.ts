@@ -1,4 +1,4 @@
-import { type Job, type JobsOptions, Queue } from 'bullmq';
+import { type Job, type JobsOptions, Queue, type Telemetry } from 'bullmq';
 import type { Redis } from 'ioredis';
 import type { Keys, Stage } from './names.js';
 import { publicQueue, stageJobId, stageQueue, stages } from './names.js';
@@ -16,6 +16,7 @@ export class Queues {
     private readonly keys: Keys,
     servers: readonly string[],
     private readonly onError: (error: unknown) => void,
+    private readonly telemetry?: Telemetry | undefined,
   ) {
     this.public = this.open(publicQueue);
     for (const server of servers) {
@@ -109,6 +110,7 @@ export class Queues {
       connection: this.connection,
       prefix: this.keys.prefix,
       skipVersionCheck: true,
+      ...(this.telemetry === undefined ? {} : { telemetry: this.telemetry }),
       streams: { events: { maxLen: name === publicQueue ? 10_000 : 100 } },
     });
     queue.on('error', this.onError);

@@ -2,6 +2,7 @@ import { digestOf, jobKey } from '../scrape/identity.js';
 import { jobData } from '../scrape/job-data.js';
 import type { OutcomeDocument, Scrape } from '../scrape/types.js';
 import type { Sink } from '../sinks/contract.js';
+import type { Tracing } from '../tracing/tracing.js';
 import type { Keys } from './names.js';
 import { publicQueue } from './names.js';
 import type { Queues } from './queues.js';
@@ -12,6 +13,8 @@ export interface SubmitDeps {
   readonly keys: Keys;
   readonly queues: Queues;
   readonly sink: Pick<Sink, 'find'>;
+  /** Absent: none of them begins a trace. */
+  readonly tracing?: Pick<Tracing, 'submitted'> | undefined;
 }
 
 /** `known`: under way or settled in Redis. `settled`: Redis has forgotten it, its outcome is on disk. */
@@ -44,11 +47,17 @@ export async function submitScrapes(deps: SubmitDeps, scrapes: readonly Scrape[]
     const jobs = [...fresh].map(([jobId, { scrape }]) => ({
       name: 'scrape',
       data: jobData(scrape),
-      opts: { jobId },
+      opts: { jobId, ...traceOf(deps, jobId, scrape) },
     }));
     await deps.queues.public.addBulk(jobs);
   }
   return results;
+}
+
+/** A trace for each scrape: one for a whole file would be unreadable, and is refused by most that store them. */
+function traceOf({ tracing }: SubmitDeps, jobId: string, { server, tool }: Scrape) {
+  const telemetry = tracing?.submitted({ scrapeId: jobId, server, tool });
+  return telemetry === undefined ? {} : { telemetry };
 }
 
 /** @param inRedis the digest Redis knows the pair by, '' when it does not say, null when it is not known */
