@@ -14,6 +14,7 @@ import type { Brake } from './brake.js';
 import type { Liveness } from './liveness.js';
 import type { RecentStarts } from './recent-starts.js';
 import type { RefusalStreaks } from './refusal-streaks.js';
+import type { RunWalks } from './run-walks.js';
 import type { Timing } from './timing.js';
 
 export interface ServerParts {
@@ -39,6 +40,7 @@ export interface WorkerContext {
   readonly liveness: Liveness;
   readonly refusals: RefusalStreaks;
   readonly recent: RecentStarts;
+  readonly walks: RunWalks;
   readonly brake: Brake;
   readonly timing: Timing;
   /** Unique to the process. */

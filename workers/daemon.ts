@@ -35,6 +35,7 @@ import { createPagesWorker } from './pages.js';
 import { createPollWorker } from './poll.js';
 import { RecentStarts } from './recent-starts.js';
 import { RefusalStreaks } from './refusal-streaks.js';
+import { RunWalks } from './run-walks.js';
 import { createScrapeWorker } from './scrape.js';
 import { createStartWorker } from './start.js';
 import { Sweep } from './sweep.js';
@@ -106,6 +107,7 @@ export class Daemon {
       brake: new Brake(redis, keys, holds, config, log.module('fleet')),
       refusals: new RefusalStreaks(redis, keys),
       recent: new RecentStarts(redis, keys),
+      walks: new RunWalks(),
       timing,
       sink,
       metrics,

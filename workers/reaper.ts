@@ -6,7 +6,7 @@ import { splitJobKey } from '../src/scrape/identity.js';
 import type { WorkerContext } from './context.js';
 import { readStartJob } from './hand-on.js';
 import { publish } from './publish.js';
-import { parse } from './reconcile.js';
+import { parse } from './run-walks.js';
 
 const removed = 'Its job was removed from the queue by its producer; nothing was spent.';
 

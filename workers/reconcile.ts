@@ -7,9 +7,8 @@ import { subjectOf } from './publish.js';
 import { heldOnTheWay } from './refusals.js';
 import { complete, type Next, type Step, settle } from './stage.js';
 
-const perList = 10;
-/** 2,000 runs: eight starts a second from two minutes before the intent on. */
-const listsAtMost = 200;
+/** Another scrape's search looks through the list now; it is done in a few seconds. */
+const busyMs = 1_000;
 /** The server's clock may be off by this much against ours. */
 const clockSlackMs = 120_000;
 
@@ -40,6 +39,7 @@ export async function search(ctx: WorkerContext, step: Step): Promise<Next> {
   const described = await port.describe({ signal: ctx.stopping });
   const canList = !described.ok || described.value.canList;
   const found = described.ok && canList && asked !== null ? await lookUp(ctx, step, asked) : null;
+  if (found === 'busy') return { do: 'snooze', until: ctx.now() + busyMs };
   const after = afterSearch(attempt, found, canList, ctx.now(), ctx.timing);
   switch (after.do) {
     case 'adopt': {
@@ -100,48 +100,38 @@ export async function search(ctx: WorkerContext, step: Step): Promise<Next> {
 }
 
 /**
- * Walks the newest runs back to the intent; a run of our Actor that nobody has claimed and whose INPUT is ours is the one.
- * Where the server does not say the Actor the run is taken too: not taking it could pay twice.
+ * Among the runs that nobody has claimed and that began about when ours would have, the one of our Actor whose INPUT is
+ * ours. Where the server does not say the Actor the run is taken too: not taking it could pay twice.
+ *
+ * @returns `busy` when another looks through the list now, null when something could not be read
  */
 async function lookUp(
   ctx: WorkerContext,
   step: Step,
   asked: NonNullable<Attempt['asked']>,
-): Promise<Search | null> {
-  const { port, account } = ctx.server(step.server);
-  const windowStart = (step.attempt.intentAt ?? ctx.now()) - clockSlackMs;
-  for (let page = 0; page < listsAtMost; page += 1) {
-    const listed = await port.listRuns({ offset: page * perList, limit: perList }, ctx.stopping);
-    if (!listed.ok) {
-      const { refusal, holdReason, message, retryAfterMs } = listed.failure;
-      if (refusal === 'server' || refusal === 'not_now') {
-        await heldOnTheWay(ctx, step.server, { reason: holdReason ?? 'unreachable', message, retryAfterMs });
-      }
-      return null;
+): Promise<Search | 'busy' | null> {
+  const { port } = ctx.server(step.server);
+  const intentAt = step.attempt.intentAt ?? ctx.now();
+  const from = intentAt - clockSlackMs;
+  const until = intentAt + ctx.timing.certainAfterMs + clockSlackMs;
+  const walked = await ctx.walks.back(ctx, step.server, from);
+  if (walked.do === 'busy') return 'busy';
+  if (walked.do === 'failed') {
+    const { refusal, holdReason, message, retryAfterMs } = walked.failure;
+    if (refusal === 'server' || refusal === 'not_now') {
+      await heldOnTheWay(ctx, step.server, { reason: holdReason ?? 'unreachable', message, retryAfterMs });
     }
-    for (const run of listed.value.runs) {
-      if (run.startedAtMs !== null && run.startedAtMs < windowStart) return { found: null, covered: true };
-      if (run.storeId === null) continue;
-      if ((await ctx.redis.exists(ctx.keys.claim(account, run.runId))) === 1) continue;
-      const record = await port.readRecord(run.storeId, 'INPUT', ctx.stopping);
-      if (!record.ok) {
-        if (record.failure.notFound) continue;
-        return null;
-      }
-      if (record.value.kind !== 'json' || !sameInput(asked.input, parse(record.value.body))) continue;
-      const seen = await port.poll(run.runId, { waitSecs: 0, signal: ctx.stopping });
-      if (!seen.ok) return null;
-      if ((seen.value.actor ?? asked.tool) === asked.tool) return { found: run.runId };
-    }
-    if (listed.value.runs.length < perList) return { found: null, covered: true };
+    return null;
   }
-  return { found: null, covered: false };
-}
-
-export function parse(body: Buffer): unknown {
-  try {
-    return JSON.parse(body.toString('utf8'));
-  } catch {
-    return undefined;
+  const { runs, begunAt, reaches } = walked.walk;
+  for (const run of runs) {
+    if (run.startedAtMs !== null && (run.startedAtMs < from || run.startedAtMs > until)) continue;
+    const read = await ctx.walks.inputOf(ctx, step.server, run);
+    if (!read.ok) return null;
+    if (!sameInput(asked.input, read.input)) continue;
+    const seen = await port.poll(run.runId, { waitSecs: 0, signal: ctx.stopping });
+    if (!seen.ok) return null;
+    if ((seen.value.actor ?? asked.tool) === asked.tool) return { found: run.runId };
   }
+  return { found: null, covered: reaches <= from, readAt: begunAt };
 }

@@ -4,7 +4,7 @@ import type { WorkerContext } from './context.js';
 /** Crashes in a row without getting on that make a job a suspect. One is the ordinary death of a worker. */
 const suspectFrom = 2;
 /** Crashes of a suspect that had the turn. What else its process had in hand did not: none of it is a suspect. */
-const crashesInTurnAllowed = 2;
+const crashesInTurnAllowed = 3;
 /** All suspects of a crash come back at once; those that must wait are put away within this time. */
 const clearMs = 100;
 /** How long the crashes of suspects are remembered after the last one. */

@@ -7,7 +7,11 @@ import { backoff } from './schedule.js';
 export type Search =
   | { readonly found: string }
   /** The list covered the whole window since the intent, and the run is not in it. */
-  | { readonly found: null; readonly covered: boolean };
+  | {
+      readonly found: null;
+      readonly covered: boolean /** When its reading began. */;
+      readonly readAt: number;
+    };
 
 export type AfterSearch =
   | { readonly do: 'adopt'; readonly runId: string }
@@ -38,7 +42,8 @@ export function afterSearch(
   if (canList && search === null && since < searchPatienceMs) return { do: 'wait', until: now + 10_000 };
   if (!canList)
     return { do: 'settle', decision: unknown('The server offers no list of runs to look it up in.', now) };
-  if (search?.covered && since >= patience.certainAfterMs) {
+  const readAfter = search === null ? 0 : search.readAt - (attempt.intentAt ?? now);
+  if (search?.covered && readAfter >= patience.certainAfterMs) {
     if (attempt.cancelledAt === null) return { do: 'start_again' };
     return {
       do: 'settle',

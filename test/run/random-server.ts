@@ -109,10 +109,10 @@ export class RandomServer {
       case 1:
         return null;
       case 2:
-        return { found: null, covered: false };
+        return { found: null, covered: false, readAt: now };
       default: {
         const found = this.runs.find(({ createdAt }) => createdAt <= now);
-        return found === undefined ? { found: null, covered: true } : { found: found.runId };
+        return found === undefined ? { found: null, covered: true, readAt: now } : { found: found.runId };
       }
     }
   }

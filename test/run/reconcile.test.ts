@@ -4,8 +4,8 @@ import { attempt, t0 } from './attempts.js';
 
 const patience = { certainAfterMs: 300_000, unknownAfterMs: 900_000 };
 const lost = (over = {}) => attempt({ phase: 'starting', intentAt: t0, ambiguousSince: t0, ...over });
-const nothing = { found: null, covered: true } as const;
-const partly = { found: null, covered: false } as const;
+const nothing = (after: number) => ({ found: null, covered: true, readAt: t0 + after });
+const partly = (after: number) => ({ found: null, covered: false, readAt: t0 + after });
 
 describe('afterSearch', () => {
   it.each([0, 1_000, 300_000, 900_000, 9_000_000])('a run that is found after %i ms is adopted', (after) => {
@@ -18,9 +18,13 @@ describe('afterSearch', () => {
   });
 
   it('certainly no run: only a list of the whole window, five minutes after the intent', () => {
-    expect(afterSearch(lost(), nothing, true, t0 + 299_999, patience)).toMatchObject({ do: 'wait' });
-    expect(afterSearch(lost(), nothing, true, t0 + 300_000, patience)).toEqual({ do: 'start_again' });
-    expect(afterSearch(lost(), partly, true, t0 + 300_000, patience)).toMatchObject({ do: 'wait' });
+    expect(afterSearch(lost(), nothing(299_999), true, t0 + 299_999, patience)).toMatchObject({ do: 'wait' });
+    expect(afterSearch(lost(), nothing(300_000), true, t0 + 300_000, patience)).toEqual({
+      do: 'start_again',
+    });
+    // Read for another scrape a moment before that.
+    expect(afterSearch(lost(), nothing(299_000), true, t0 + 300_000, patience)).toMatchObject({ do: 'wait' });
+    expect(afterSearch(lost(), partly(300_000), true, t0 + 300_000, patience)).toMatchObject({ do: 'wait' });
   });
 
   it.each([0, 300_000, 900_000])(
@@ -32,7 +36,9 @@ describe('afterSearch', () => {
   );
 
   it('a cancelled scrape is not started again', () => {
-    expect(afterSearch(lost({ cancelledAt: t0 }), nothing, true, t0 + 300_000, patience)).toMatchObject({
+    expect(
+      afterSearch(lost({ cancelledAt: t0 }), nothing(300_000), true, t0 + 300_000, patience),
+    ).toMatchObject({
       do: 'settle',
       decision: { outcome: 'cancelled', message: 'Cancelled; the start under way had no effect.' },
     });
@@ -42,7 +48,7 @@ describe('afterSearch', () => {
     `The answer to the start call was lost, so a run may exist; nothing was started again. ${why} Look at the runs on the server before you retry.`;
 
   it('in the end nothing is known: the list never reached the intent', () => {
-    expect(afterSearch(lost(), partly, true, t0 + 900_000, patience)).toMatchObject({
+    expect(afterSearch(lost(), partly(900_000), true, t0 + 900_000, patience)).toMatchObject({
       do: 'settle',
       decision: { outcome: 'start_unknown', message: unknown('It could not be found out in 15m.') },
     });
@@ -67,7 +73,10 @@ describe('afterSearch', () => {
     [400_000, 30_000],
   ])('%i ms after the intent the next look is in %i ms', (since, wait) => {
     const now = t0 + since;
-    expect(afterSearch(lost(), partly, true, now, patience)).toEqual({ do: 'wait', until: now + wait });
+    expect(afterSearch(lost(), partly(since), true, now, patience)).toEqual({
+      do: 'wait',
+      until: now + wait,
+    });
   });
 });
 
