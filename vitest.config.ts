@@ -3,6 +3,7 @@ import { defineConfig } from 'vitest/config';
 /** Tests of one part at a time: they leave nothing behind, so that files of one worker can share what they import. */
 const units = [
   'config',
+  'deploy',
   'docs',
   'fuzz',
   'grafana',

@@ -7,7 +7,8 @@ import { serverAlerts } from './alerts-server.js';
 import { dashboards } from './dashboards.js';
 import { recordingRules } from './recording.js';
 import { grafanaContactPoints, grafanaPolicies, grafanaRules } from './render-grafana.js';
-import { alertFile, recordingFile } from './render-prometheus.js';
+import { prometheusRule } from './render-kubernetes.js';
+import { alertGroups, recordingGroups, toYaml } from './render-prometheus.js';
 import { ruleTestFiles } from './rule-tests.js';
 import { Scale } from './scale.js';
 
@@ -28,8 +29,8 @@ export function rules({ windowFactor = 1, receivers }: GenerateOptions = {}): Re
   const scale = new Scale(windowFactor);
   const alerts = alertsOf(windowFactor);
   return {
-    'prometheus/rules/trawl-recording.yml': recordingFile(recordingRules(scale)),
-    'prometheus/rules/trawl-alerts.yml': alertFile(alerts, scale),
+    'prometheus/rules/trawl-recording.yml': toYaml({ groups: recordingGroups(recordingRules(scale)) }),
+    'prometheus/rules/trawl-alerts.yml': toYaml({ groups: alertGroups(alerts, scale) }),
     'prometheus/alertmanager.yml': alertmanagerConfig(scale, receivers),
   };
 }
@@ -51,6 +52,12 @@ export function everything(): Record<string, string> {
       ]),
     ),
   };
+}
+
+/** What is generated for Kubernetes, by path below deploy/kubernetes/. */
+export function kubernetes(): Record<string, string> {
+  const scale = new Scale(1);
+  return { 'monitoring/prometheus-rule.yaml': prometheusRule(recordingRules(scale), alertsOf(), scale) };
 }
 
 /** Folders whose every file is generated: what is there and no longer made is removed. */

@@ -26,13 +26,13 @@ const words: Words = {
   },
 };
 
-/** Rule groups as Prometheus reads them, recording rules first. */
-export function recordingFile(rules: readonly RecordingRule[]): string {
-  return toYaml({ groups: [{ name: 'trawl-recording', rules }] });
+/** Rule groups as Prometheus reads them. */
+export function recordingGroups(rules: readonly RecordingRule[]): object[] {
+  return [{ name: 'trawl-recording', rules }];
 }
 
-export function alertFile(alerts: readonly Alert[], scale: Scale): string {
-  return toYaml({ groups: [{ name: 'trawl-alerts', rules: alerts.map((alert) => ruleOf(alert, scale)) }] });
+export function alertGroups(alerts: readonly Alert[], scale: Scale): object[] {
+  return [{ name: 'trawl-alerts', rules: alerts.map((alert) => ruleOf(alert, scale)) }];
 }
 
 function ruleOf(alert: Alert, scale: Scale): object {
