@@ -59,35 +59,30 @@ const readAtOnce = 500;
 /**
  * Scrapes that settled with a warning, from the event stream: as far back as that reaches (some 100,000 events).
  * @param cursor `next` of the page before (an id of the stream), null for the first
- * @param until nothing at or before this id is read: what the caller has seen already
- * @returns null when the cursor is none of ours; `newest` is the id to give as `until` next time
+ * @returns null when the cursor is none of ours
  */
 export async function listWarnings(
   { redis, keys }: ProblemDeps,
   cursor: string | null,
   limit: number,
-  until = '-',
-): Promise<(ProblemPage & { readonly newest: string | null }) | null> {
+): Promise<ProblemPage | null> {
   if (cursor !== null && !/^\d{1,15}-\d{1,10}$/.test(cursor)) return null;
   const outcomes: OutcomeDocument[] = [];
   let end = cursor === null ? '+' : `(${cursor}`;
-  let newest: string | null = null;
   let last: string | null = null;
-  const start = until === '-' ? '-' : `(${until}`;
   for (let read = 0; read < readAtMost; ) {
-    const entries = await redis.xrevrange(keys.events, end, start, 'COUNT', readAtOnce);
+    const entries = await redis.xrevrange(keys.events, end, '-', 'COUNT', readAtOnce);
     for (const [id, fields] of entries) {
-      newest ??= id;
       last = id;
       const outcome = warningIn(fields);
       if (outcome !== null) outcomes.push(outcome);
-      if (outcomes.length >= limit) return { outcomes, next: id, newest };
+      if (outcomes.length >= limit) return { outcomes, next: id };
     }
-    if (entries.length < readAtOnce) return { outcomes, next: null, newest };
+    if (entries.length < readAtOnce) return { outcomes, next: null };
     read += entries.length;
     end = `(${last}`;
   }
-  return { outcomes, next: last, newest };
+  return { outcomes, next: last };
 }
 
 function warningIn(fields: readonly string[]): OutcomeDocument | null {
@@ -100,4 +95,19 @@ function warningIn(fields: readonly string[]): OutcomeDocument | null {
   if (read('type') !== 'scrape.settled') return null;
   const outcome = outcomeOf(read('data'));
   return outcome !== null && outcomeClass(outcome.outcome) === 'warning' ? outcome : null;
+}
+
+/** The newest warnings, read again only when something has happened since: a page that is open asks every few seconds. */
+export class LatestWarnings {
+  #seen: { readonly key: string; readonly page: ProblemPage | null } | null = null;
+
+  constructor(private readonly deps: ProblemDeps) {}
+
+  async list(limit: number): Promise<ProblemPage | null> {
+    const { redis, keys } = this.deps;
+    const [newest] = await redis.xrevrange(keys.events, '+', '-', 'COUNT', 1);
+    const key = `${newest?.[0] ?? 'none'} ${limit}`;
+    if (this.#seen?.key !== key) this.#seen = { key, page: await listWarnings(this.deps, null, limit) };
+    return this.#seen.page;
+  }
 }

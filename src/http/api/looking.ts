@@ -1,7 +1,7 @@
 import type { FastifyInstance } from 'fastify';
 import { TrawlError } from '../../errors.js';
 import { countInProgress, listInProgress, progressStates } from '../../queue/in-progress.js';
-import { listFailures, listWarnings } from '../../queue/problems.js';
+import { LatestWarnings, listFailures, listWarnings } from '../../queue/problems.js';
 import { publicBacklog, scrapeStatus, serverOverviews } from '../../queue/status.js';
 import { PageReader } from '../../sinks/page-reader.js';
 import { version } from '../../version.js';
@@ -58,10 +58,18 @@ export function addLookingRoutes(app: FastifyInstance, parts: HttpParts, access:
     return { now: parts.now(), total: page.total, next: page.next, scrapes: page.scrapes.map(progressView) };
   });
 
+  const latest = new LatestWarnings({ redis, keys });
   app.get('/problems', { config: { wish: 'look' } }, async ({ query }) => {
-    const list =
-      wordIn(query, 'class', ['failure', 'warning'], 'failure') === 'failure' ? listFailures : listWarnings;
-    const page = known(await list({ redis, keys }, cursorIn(query), wholeIn(query, 'limit', listed)));
+    const kind = wordIn(query, 'class', ['failure', 'warning'], 'failure');
+    const cursor = cursorIn(query);
+    const limit = wholeIn(query, 'limit', listed);
+    const page = known(
+      kind === 'failure'
+        ? await listFailures({ redis, keys }, cursor, limit)
+        : cursor === null
+          ? await latest.list(limit)
+          : await listWarnings({ redis, keys }, cursor, limit),
+    );
     return { now: parts.now(), next: page.next, problems: page.outcomes.map(problemView) };
   });
 

@@ -32,7 +32,8 @@ export function pagedList({ label, empty, load, keyOf, create, update }) {
     following = page.next;
     syncList(rows, page.items, keyOf, create, (row, item) => update(row, item, page.now));
     none.hidden = page.items.length > 0;
-    setText(none, cursor === null ? empty : 'Nothing more.');
+    const further = following === null ? 'Nothing more.' : 'None here; further back there may be.';
+    setText(none, cursor === null && following === null ? empty : further);
     first.hidden = cursor === null;
     next.hidden = following === null;
   }
