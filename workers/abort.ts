@@ -41,11 +41,13 @@ async function abort(ctx: WorkerContext, step: Step): Promise<Next> {
   if (attempt.phase !== 'running' && attempt.phase !== 'aborting') return complete;
   if (attempt.runId === null || attempt.spec === null) return complete;
   const { port } = ctx.server(step.server);
+  const about = { scrapeId: attempt.scrape };
+  const look = { waitSecs: 0, signal: ctx.stopping, about };
   // ABORTING: the call was heard, only its end is missing.
   const heard = attempt.status === 'ABORTING' && attempt.abortTries % 5 !== 0;
   const result = heard
-    ? await port.poll(attempt.runId, { waitSecs: 0, signal: ctx.stopping })
-    : await port.abort(attempt.runId, ctx.stopping);
+    ? await port.poll(attempt.runId, look)
+    : await port.abort(attempt.runId, ctx.stopping, about);
   if (cutOff(ctx, result)) return { do: 'snooze', until: ctx.now() };
   const after = afterAbort(attempt, attempt.spec, result, ctx.now());
   const counted = {
@@ -55,9 +57,9 @@ async function abort(ctx: WorkerContext, step: Step): Promise<Next> {
   };
   // Usage is absent from an abort's answer; one more look brings the bill.
   if ((after.do === 'read' || after.do === 'settle') && after.sighting !== null && !heard) {
-    const look = await port.poll(attempt.runId, { waitSecs: 0, signal: ctx.stopping });
-    if (look.ok && look.value.final) {
-      return carryOut(ctx, step, afterAbort(attempt, attempt.spec, look, ctx.now()), counted);
+    const looked = await port.poll(attempt.runId, look);
+    if (looked.ok && looked.value.final) {
+      return carryOut(ctx, step, afterAbort(attempt, attempt.spec, looked, ctx.now()), counted);
     }
     if (counted.abortTries < billTries) {
       const until = nextAbortAt(ctx.now(), counted.abortTries);

@@ -6,6 +6,7 @@ import type { Redis } from 'ioredis';
 import type { Config } from '../src/config.js';
 import type { Logger } from '../src/logger.js';
 import { createLimiter } from '../src/mcp/limiter.js';
+import { logCall } from '../src/mcp/log-call.js';
 import type { ScrapeServer } from '../src/mcp/port.js';
 import { createApifyServer } from '../src/mcp/profiles/apify.js';
 import { redisTokens } from '../src/mcp/redis-tokens.js';
@@ -257,7 +258,10 @@ export class Daemon {
       server,
       answerBytes: config.limits.answerBytes,
       limiter,
-      observe: (call) => metrics.mcpRequest(name, call.operation, call.result, call.seconds, call.rpcCode),
+      observe: (call, seen) => {
+        metrics.mcpRequest(name, call.operation, call.result, call.seconds, call.rpcCode);
+        logCall(log.module('mcp'), name, call, seen);
+      },
       log: log.module('mcp'),
       version,
     });

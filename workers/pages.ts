@@ -9,7 +9,7 @@ import type { SinkTarget } from '../src/sinks/contract.js';
 import type { WorkerContext } from './context.js';
 import { writeRecords } from './records.js';
 import { heldOnTheWay } from './refusals.js';
-import { complete, createStageWorker, cutOff, type Next, type Step, settle } from './stage.js';
+import { aboutOf, complete, createStageWorker, cutOff, type Next, type Step, settle } from './stage.js';
 
 /**
  * Takes the pages job of a final run, reads its dataset slice by slice, makes each page durable before the next is asked
@@ -107,6 +107,7 @@ async function readSlice(
       offset: slice.offset,
       limit: slice.limit,
       fields: spec.fields,
+      about: aboutOf(attempt),
     },
     ctx.stopping,
   );

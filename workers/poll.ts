@@ -40,6 +40,7 @@ async function poll(ctx: WorkerContext, step: Step): Promise<Next> {
   const result = await port.poll(attempt.runId as string, {
     waitSecs: waitSecs(ctx, step),
     signal: ctx.stopping,
+    about: { scrapeId: attempt.scrape },
   });
   if (cutOff(ctx, result)) return { do: 'snooze', until: ctx.now() };
   const after = afterPoll(attempt, result, ctx.now(), ctx.config.poll.intervalMs);

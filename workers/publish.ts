@@ -54,6 +54,7 @@ export async function publish(
       tool,
       outcome,
       items: document.items,
+      usageUsd: document.usageUsd ?? undefined,
       message: document.message,
     },
     `scrape ${outcome}`,

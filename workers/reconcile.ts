@@ -93,6 +93,10 @@ export async function search(ctx: WorkerContext, step: Step): Promise<Next> {
     }
     case 'settle':
       ctx.metrics.ambiguousStart(server, 'unknown');
+      ctx.log.warn(
+        { event: 'start.unknown', scrapeId: attempt.scrape, server },
+        'the run of an unanswered start was not found; nothing is started again',
+      );
       return settle(ctx, step, after.decision);
     default:
       return after satisfies never;
@@ -129,7 +133,8 @@ async function lookUp(
     const read = await ctx.walks.inputOf(ctx, step.server, run);
     if (!read.ok) return null;
     if (!sameInput(asked.input, read.input)) continue;
-    const seen = await port.poll(run.runId, { waitSecs: 0, signal: ctx.stopping });
+    const about = { scrapeId: step.attempt.scrape };
+    const seen = await port.poll(run.runId, { waitSecs: 0, signal: ctx.stopping, about });
     if (!seen.ok) return null;
     if ((seen.value.actor ?? asked.tool) === asked.tool) return { found: run.runId };
   }

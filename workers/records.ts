@@ -7,7 +7,7 @@ import type { SinkTarget } from '../src/sinks/contract.js';
 import type { WorkerContext } from './context.js';
 import { save } from './pages.js';
 import { heldOnTheWay } from './refusals.js';
-import { complete, cutOff, type Next, type Step } from './stage.js';
+import { aboutOf, complete, cutOff, type Next, type Step } from './stage.js';
 
 type Records =
   | { readonly do: 'done'; readonly attempt: Attempt }
@@ -34,7 +34,9 @@ export async function writeRecords(
     if (attempt.storeId === null) {
       warnings.push(`Record ${cleanText(key, 80)} could not be read: the run named no key-value store.`);
     } else {
-      const result = await ctx.server(step.server).port.readRecord(attempt.storeId, key, ctx.stopping);
+      const result = await ctx
+        .server(step.server)
+        .port.readRecord(attempt.storeId, key, ctx.stopping, aboutOf(attempt));
       if (cutOff(ctx, result)) return { do: 'leave', next: { do: 'snooze', until: ctx.now() } };
       if (result.ok) {
         const warning = await writeRecord(ctx, target, key, result.value);

@@ -65,7 +65,9 @@ export class RunWalks {
   ): Promise<{ readonly ok: true; readonly input: unknown } | { readonly ok: false }> {
     const key = `${server} ${run.runId}`;
     if (this.inputs.has(key)) return { ok: true, input: this.inputs.get(key) };
-    const record = await ctx.server(server).port.readRecord(run.storeId, 'INPUT', ctx.stopping);
+    const record = await ctx
+      .server(server)
+      .port.readRecord(run.storeId, 'INPUT', ctx.stopping, { runId: run.runId });
     if (!record.ok) return record.failure.notFound ? { ok: true, input: undefined } : { ok: false };
     if (record.value.kind !== 'json') return { ok: true, input: undefined };
     const input = parse(record.value.body);

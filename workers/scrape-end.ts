@@ -16,7 +16,10 @@ export async function refuse(ctx: WorkerContext, job: Job, read: PublicJob): Pro
   const message = read.ok ? '' : read.message;
   const facts = factsOf(read, null);
   ctx.metrics.jobInvalid('bullmq');
-  ctx.log.warn({ event: 'job.invalid', jobId: cleanText(job.id ?? '', 80), message }, 'a job was rejected');
+  ctx.log.warn(
+    { event: 'job.invalid', source: 'bullmq', jobId: cleanText(job.id ?? '', 80), message },
+    'a job was rejected',
+  );
   if (facts === null) return turnAway(ctx, job, unnamed(job), message);
   const settled = await ctx.sink.find(facts.batch, facts.id);
   // Refusing must not overwrite the outcome of a scrape that was settled under this id before.

@@ -14,6 +14,7 @@ import { startPriorityOf } from '../src/queue/priority.js';
 import type { Attempt, Decision } from '../src/run/attempt.js';
 import { cancelledMessage, outcomeClass, shouldRetry, totalUsage } from '../src/run/outcome.js';
 import { retryDelay } from '../src/run/schedule.js';
+import { cleanText } from '../src/scrape/clean-text.js';
 import { jobKey } from '../src/scrape/identity.js';
 import type { OutcomeDocument, Scrape } from '../src/scrape/types.js';
 import { SinkHeldError } from '../src/sinks/contract.js';
@@ -69,7 +70,13 @@ async function handle(ctx: WorkerContext, job: Job, token: string): Promise<Outc
       ctx.metrics.sinkError(ctx.sink.name);
       ctx.metrics.sinkHeld(ctx.sink.name, true);
       ctx.log.warn(
-        { event: 'sink.held', reason: error.reason, message: error.message },
+        {
+          event: 'sink.held',
+          jobId: job.id,
+          sink: ctx.sink.name,
+          reason: error.reason,
+          message: error.message,
+        },
         'the sink refuses writes; held',
       );
       return later(ctx, job, token, 5_000);
@@ -144,6 +151,17 @@ async function accept(ctx: WorkerContext, job: Job, token: string, scrape: Scrap
   switch (accepted.do) {
     case 'start': {
       ctx.metrics.scrapeSubmitted(scrape.server, scrape.tool);
+      // Its producer's id may be another one: from here on the scrape's leads to the run's.
+      ctx.log.info(
+        {
+          event: 'scrape.accepted',
+          scrapeId: jobKey(scrape.batch, scrape.id),
+          jobId: cleanText(job.id ?? '', 256),
+          server: scrape.server,
+          tool: scrape.tool,
+        },
+        'scrape accepted',
+      );
       const { attempt } = await ctx.store.load(jobKey(scrape.batch, scrape.id));
       if (attempt === null) throw new Error('no attempt after accepting it');
       if (attempt.cancelledAt !== null) {
@@ -213,6 +231,16 @@ async function again(held: Held, attempt: Attempt, published: Published | null):
     ctx.timing.claimAfterMs,
   );
   ctx.metrics.retry(facts.server, 'operator');
+  ctx.log.info(
+    {
+      event: 'scrape.retried',
+      scrapeId: attempt.scrape,
+      server: facts.server,
+      attempt: attempt.n,
+      reason: 'operator',
+    },
+    'another attempt follows',
+  );
   return parkNext(held, attempt, 0);
 }
 
@@ -226,7 +254,13 @@ async function conclude(held: Held, attempt: Attempt, decision: Decision): Promi
   ctx.metrics.retry(facts.server, decision.outcome);
   const ids = { scrapeId: attempt.scrape, runId: attempt.runId ?? undefined, server: facts.server };
   ctx.log.info(
-    { event: 'scrape.retried', ...ids, attempt: attempt.n, message: decision.message },
+    {
+      event: 'scrape.retried',
+      ...ids,
+      attempt: attempt.n,
+      reason: decision.outcome,
+      message: decision.message,
+    },
     'another attempt follows',
   );
   return parkNext(held, attempt, retryDelay(attempt.n, ctx.config.retry.backoffMs));

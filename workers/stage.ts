@@ -7,6 +7,7 @@ import {
   type WorkerOptions,
 } from 'bullmq';
 import { TrawlError } from '../src/errors.js';
+import type { CallAbout } from '../src/mcp/port.js';
 import type { Lock } from '../src/queue/attempt-store.js';
 import { parseStageJobId, type Stage, stageQueue } from '../src/queue/names.js';
 import type { Attempt, Decision } from '../src/run/attempt.js';
@@ -17,6 +18,12 @@ import type { WorkerContext } from './context.js';
 import { FetchingWorker } from './fetching-worker.js';
 import { publish, subjectOf } from './publish.js';
 import { takeTurn } from './suspects.js';
+
+/** Whom a call is for, in the log. */
+export const aboutOf = ({ scrape, runId }: Attempt): CallAbout => ({
+  scrapeId: scrape,
+  ...(runId === null ? {} : { runId }),
+});
 
 /** What a worker's step ends with; `runStep` is the one place that says it to BullMQ. */
 export type Next =
@@ -215,7 +222,7 @@ async function afterFault(
   }
   if (error instanceof SinkHeldError) {
     log.warn(
-      { event: 'sink.held', reason: error.reason, message: error.message },
+      { event: 'sink.held', sink: ctx.sink.name, reason: error.reason, message: error.message },
       'the sink refuses writes; held',
     );
     ctx.metrics.sinkError(ctx.sink.name);

@@ -182,6 +182,7 @@ async function startRun(
   }
   const attempt = { ...step.attempt, intentAt };
   const result = await port.start({
+    about: { scrapeId: attempt.scrape },
     tool: scrape.tool,
     input: scrape.input,
     options: scrape.options,
@@ -241,7 +242,7 @@ async function started(
       await ctx.queues.addOrphan(server.name, run.runId);
       return { next: complete, keepsSlot: true };
   }
-  ctx.log.info({ event: 'scrape.started', ...ids }, 'run started');
+  ctx.log.info({ event: 'scrape.started', ...ids, tool: scrape.tool }, 'run started');
   await handOn(ctx, step);
   await Promise.all([ctx.refusals.endStreak(server.name, scrape.tool), ctx.holds.endCoolDowns(server.name)]);
   if (probing.server) await lift(ctx, server.name);

@@ -14,7 +14,11 @@ export interface CallContext {
 export interface CallTrace {
   status: number | null;
   retryAfterMs: number | null;
+  /** JSON-RPC id the call went out under. */
+  requestId: number | null;
 }
+
+export const blankTrace = (): CallTrace => ({ status: null, retryAfterMs: null, requestId: null });
 
 /**
  * The reason a call's signal is aborted with. Neither a timeout nor an abort sends `notifications/cancelled`: on a

@@ -41,6 +41,7 @@ export class CallContexts {
     if (sending === null || sending.id !== null) return;
     if (typeof message.id !== 'number' || typeof message.method !== 'string') return;
     sending.id = message.id;
+    sending.context.trace.requestId = message.id;
     this.#byId.set(message.id, sending.context);
   }
 

@@ -55,7 +55,7 @@ export function makeFailure(
 }
 
 export interface ClassifyOptions {
-  readonly trace: CallTrace;
+  readonly trace: Pick<CallTrace, 'status' | 'retryAfterMs'>;
   readonly secrets: readonly string[];
   /** Whether the call went out under a session id; without one a 404 is a wrong address. */
   readonly inSession: boolean;

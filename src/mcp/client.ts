@@ -6,7 +6,7 @@ import {
 import { type JSONRPCMessage, McpError } from '@modelcontextprotocol/sdk/types.js';
 import type { JsonSchemaValidator, jsonSchemaValidator } from '@modelcontextprotocol/sdk/validation/types.js';
 import { z } from 'zod';
-import { type CallContext, CallEnded } from './call-context.js';
+import { blankTrace, type CallContext, CallEnded } from './call-context.js';
 import { CallContexts } from './call-contexts.js';
 import { createLeanFetch, type LeanFetch } from './lean-fetch.js';
 
@@ -160,7 +160,7 @@ export class McpSession {
     const context: CallContext = {
       signal: AbortSignal.timeout(1_000),
       onProgress: null,
-      trace: { status: null, retryAfterMs: null },
+      trace: blankTrace(),
     };
     await this.#contexts.ofSession(context, () => this.#transport.terminateSession()).catch(() => undefined);
   }

@@ -13,17 +13,31 @@ export interface ScrapeServer {
    * `onRunId` fires when a progress notification carries the run id before the answer does.
    */
   start(request: StartRequest): Promise<StartResult>;
-  poll(runId: string, options?: { waitSecs?: number; signal?: AbortSignal }): Promise<CallResult<RunView>>;
+  poll(
+    runId: string,
+    options?: { waitSecs?: number; signal?: AbortSignal; about?: CallAbout },
+  ): Promise<CallResult<RunView>>;
   /** `offset` and `limit` are always sent. Past the end: no items. */
   readPage(request: PageRequest, signal?: AbortSignal): Promise<CallResult<PageView>>;
-  readRecord(storeId: string, key: string, signal?: AbortSignal): Promise<CallResult<RecordView>>;
-  abort(runId: string, signal?: AbortSignal): Promise<CallResult<RunView>>;
+  readRecord(
+    storeId: string,
+    key: string,
+    signal?: AbortSignal,
+    about?: CallAbout,
+  ): Promise<CallResult<RecordView>>;
+  abort(runId: string, signal?: AbortSignal, about?: CallAbout): Promise<CallResult<RunView>>;
   /** The newest runs of the account, newest first, `limit` ≤ 10 a call; for reconciliation and the reaper. */
   listRuns(
     request: { offset: number; limit: number; status?: 'READY' | 'RUNNING' },
     signal?: AbortSignal,
   ): Promise<CallResult<RunListing>>;
   close(): Promise<void>;
+}
+
+/** Whom a call is for. It goes into the log beside the call and nowhere else. */
+export interface CallAbout {
+  readonly scrapeId?: string;
+  readonly runId?: string;
 }
 
 export const operations = [
@@ -109,6 +123,7 @@ export interface StartRequest {
    */
   readonly sendBy?: number;
   readonly onRunId?: (runId: string) => void;
+  readonly about?: CallAbout;
 }
 
 export interface PageRequest {
@@ -116,6 +131,7 @@ export interface PageRequest {
   readonly offset: number;
   readonly limit: number;
   readonly fields: readonly string[];
+  readonly about?: CallAbout;
 }
 
 export const finalStatuses = ['SUCCEEDED', 'FAILED', 'TIMED-OUT', 'ABORTED'] as const;

@@ -1,10 +1,10 @@
 import type { Logger } from 'pino';
-import { type CallContext, CallEnded } from './call-context.js';
+import { blankTrace, type CallContext, CallEnded, type CallTrace } from './call-context.js';
 import { CallClock, Places, raced } from './call-turn.js';
 import { classifyError, makeFailure } from './classify.js';
 import { McpSession, type SessionOptions } from './client.js';
 import { LimiterFull, type RequestLimiter } from './limiter.js';
-import type { CallFailure, CallResult, FailureKind, Operation } from './port.js';
+import type { CallAbout, CallFailure, CallResult, FailureKind, Operation } from './port.js';
 
 /** One JSON-RPC request that was made, for the metrics of design A8. */
 export interface ObservedCall {
@@ -13,6 +13,17 @@ export interface ObservedCall {
   readonly rpcCode: number | null;
   readonly seconds: number;
   readonly tool?: string;
+}
+
+/** What a log says of such a request beside that. Texts are shortened, cleaned and redacted. */
+export interface SeenCall {
+  readonly about: CallAbout;
+  /** JSON-RPC id, unique within its session; null: it was never sent. */
+  readonly requestId: number | null;
+  /** The how-manieth session of this process with the server. Its id is a credential and never shown. */
+  readonly session: number;
+  readonly httpStatus: number | null;
+  readonly message: string | null;
 }
 
 export interface PoolCall<T> {
@@ -27,6 +38,7 @@ export interface PoolCall<T> {
   readonly onProgress?: ((params: Record<string, unknown>) => void) | undefined;
   /** For metrics: the Actor of a start. */
   readonly tool?: string | undefined;
+  readonly about?: CallAbout | undefined;
   /** Reads the result; a refusal or a wrong shape inside it is observed as what it is. */
   readonly read: (result: Record<string, unknown>) => CallResult<T>;
   /** Reads the profile's own words in what the server refused before there was a result. */
@@ -35,7 +47,7 @@ export interface PoolCall<T> {
 
 export interface PoolOptions extends SessionOptions {
   readonly limiter: RequestLimiter;
-  readonly observe: (call: ObservedCall) => void;
+  readonly observe: (call: ObservedCall, seen: SeenCall) => void;
   readonly log: Pick<Logger, 'debug' | 'warn'>;
   /** Calls in flight at once; long polls need one place each. */
   readonly concurrency?: number;
@@ -157,13 +169,13 @@ export class SessionPool {
     const context: CallContext = {
       signal: clock.signal,
       onProgress: call.onProgress ?? null,
-      trace: { status: null, retryAfterMs: null },
+      trace: blankTrace(),
     };
     const began = performance.now();
     try {
       const result = await session.call(call.method, call.params, context, clock.end);
       const read = call.read(result);
-      this.#observed(call, read.ok ? null : read.failure, began);
+      this.#observed(call, read.ok ? null : read.failure, began, context.trace);
       return read;
     } catch (error) {
       const seen = classifyError(error, {
@@ -173,7 +185,8 @@ export class SessionPool {
       });
       const failure = call.refine?.(seen) ?? seen;
       // A call its own caller gave up says nothing about the server.
-      if (!(error instanceof CallEnded && error.why === 'aborted')) this.#observed(call, failure, began);
+      if (!(error instanceof CallEnded && error.why === 'aborted'))
+        this.#observed(call, failure, began, context.trace);
       if (failure.kind === 'session_lost') this.#retire(session);
       return { ok: false, failure };
     } finally {
@@ -183,9 +196,10 @@ export class SessionPool {
   }
 
   #observed(
-    call: Pick<PoolCall<unknown>, 'operation' | 'tool'>,
+    call: Pick<PoolCall<unknown>, 'operation' | 'tool' | 'about'>,
     failure: CallFailure | null,
     began: number,
+    trace: CallTrace,
   ): void {
     if (
       failure?.kind === 'rate_limited' ||
@@ -193,12 +207,19 @@ export class SessionPool {
     ) {
       this.#options.limiter.penalise(failure.retryAfterMs ?? penaltyWithoutRetryAfterMs);
     }
-    this.#options.observe({
+    const observed: ObservedCall = {
       operation: call.operation,
       result: failure?.kind ?? 'ok',
       rpcCode: failure?.rpcCode ?? null,
       seconds: (performance.now() - began) / 1000,
       ...(call.tool === undefined ? {} : { tool: call.tool }),
+    };
+    this.#options.observe(observed, {
+      about: call.about ?? {},
+      requestId: trace.requestId,
+      session: this.generation,
+      httpStatus: failure?.httpStatus ?? trace.status,
+      message: failure?.message ?? null,
     });
   }
 
@@ -230,12 +251,12 @@ export class SessionPool {
     const context: CallContext = {
       signal: clock.signal,
       onProgress: null,
-      trace: { status: null, retryAfterMs: null },
+      trace: blankTrace(),
     };
     const began = performance.now();
     try {
       const session = await McpSession.open(this.#options, context);
-      this.#observed({ operation: 'connect' }, null, began);
+      this.#observed({ operation: 'connect' }, null, began, context.trace);
       if (this.#closed) this.#retire(session);
       else this.#session = session;
       this.generation += 1;
@@ -243,7 +264,7 @@ export class SessionPool {
       return { ok: true, session };
     } catch (error) {
       const seen = classifyError(error, { trace: context.trace, secrets: this.#secrets, inSession: false });
-      this.#observed({ operation: 'connect' }, seen, began);
+      this.#observed({ operation: 'connect' }, seen, began, context.trace);
       // Whatever went wrong here, the call itself was never sent.
       return { ok: false, failure: { ...seen, noEffect: true } };
     } finally {
@@ -274,7 +295,7 @@ export class SessionPool {
         ...{ noEffect: true, refusal: 'not_now', holdReason: 'rate_limit' },
       });
     }
-    const trace = { status: null, retryAfterMs: null };
+    const trace = blankTrace();
     return { ...classifyError(error, { trace, secrets: this.#secrets, inSession: false }), noEffect: true };
   }
 }

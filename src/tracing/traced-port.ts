@@ -46,12 +46,13 @@ export function tracedPort(port: ScrapeServer, tracing: Tracing): ScrapeServer {
         () => port.readPage(request, signal),
         ({ lines, bytes }) => ({ items: lines.length, bytes }),
       ),
-    readRecord: (storeId, key, signal) => call('record', {}, () => port.readRecord(storeId, key, signal)),
-    abort: (runId, signal) =>
+    readRecord: (storeId, key, signal, about) =>
+      call('record', {}, () => port.readRecord(storeId, key, signal, about)),
+    abort: (runId, signal, about) =>
       call(
         'abort',
         { runId },
-        () => port.abort(runId, signal),
+        () => port.abort(runId, signal, about),
         ({ status }) => ({ status }),
       ),
     listRuns: (request, signal) =>

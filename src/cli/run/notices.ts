@@ -7,7 +7,13 @@ import { say } from '../output.js';
 /** The same notice is shown again after this long at the earliest: a cool-down comes every few seconds. */
 const repeatMs = 60_000;
 /** Told by the summary, by cause, for all scrapes together; the last ones by the progress display. */
-const toldElsewhere = new Set(['scrape.settled', 'redis.error', 'worker.error', 'server.cool_down']);
+const toldElsewhere = new Set([
+  'scrape.settled',
+  'redis.error',
+  'worker.error',
+  'server.cool_down',
+  'mcp.call',
+]);
 
 /**
  * The log of a `run`, for somebody who watches: what holds the work up, as lines between the progress. With log.level or

@@ -2,6 +2,7 @@ import type { Logger } from 'pino';
 import type { ServerConfig } from '../../config.js';
 import type { RequestLimiter } from '../limiter.js';
 import type {
+  CallAbout,
   CallFailure,
   CallResult,
   Operation,
@@ -15,7 +16,7 @@ import type {
   StartRequest,
   StartResult,
 } from '../port.js';
-import { type ObservedCall, SessionPool } from '../session-pool.js';
+import { type ObservedCall, type SeenCall, SessionPool } from '../session-pool.js';
 import { Catalogue, refuse } from './apify-catalogue.js';
 import { type RefusalContext, refineFailure, type StartWay } from './apify-refusals.js';
 import {
@@ -35,7 +36,7 @@ export interface ApifyServerOptions {
   readonly answerBytes: number;
   readonly limiter: RequestLimiter;
   /** Called once for each JSON-RPC request that got its verdict. */
-  readonly observe: (call: ObservedCall) => void;
+  readonly observe: (call: ObservedCall, seen: SeenCall) => void;
   readonly log: Pick<Logger, 'debug' | 'warn'>;
   /** Trawl's version, as the server sees it. */
   readonly version?: string;
@@ -86,6 +87,7 @@ interface ToolCall<T> {
   /** null: the shape is wrong. May throw on data no reader can hold. */
   readonly read: (result: ToolResult) => T | null;
   readonly signal?: AbortSignal | undefined;
+  readonly about?: CallAbout | undefined;
   readonly way?: StartWay;
   readonly asked?: string;
   readonly tool?: string;
@@ -159,6 +161,7 @@ class ApifyServer implements ScrapeServer {
       sendBy: request.sendBy,
       way: via,
       tool: request.tool,
+      about: request.about,
       read: (answer) => readRun(answer, null, this.#secrets),
       onProgress: this.#runIdListener(request),
     });
@@ -167,13 +170,13 @@ class ApifyServer implements ScrapeServer {
 
   async poll(
     runId: string,
-    options: { waitSecs?: number; signal?: AbortSignal } = {},
+    options: { waitSecs?: number; signal?: AbortSignal; about?: CallAbout } = {},
   ): Promise<CallResult<RunView>> {
     const wanted = Math.max(0, Math.floor(options.waitSecs ?? 0));
     const waitSecs = Math.min(Number.isFinite(wanted) ? wanted : 0, this.#catalogue.waitSecsCap);
-    const result = await this.#pollOnce(runId, waitSecs, options.signal);
+    const result = await this.#pollOnce(runId, waitSecs, options);
     if (result.ok || !this.#learnsCap(result.failure, waitSecs)) return result;
-    return this.#pollOnce(runId, this.#catalogue.waitSecsCap, options.signal);
+    return this.#pollOnce(runId, this.#catalogue.waitSecsCap, options);
   }
 
   async readPage(request: PageRequest, signal?: AbortSignal): Promise<CallResult<PageView>> {
@@ -185,11 +188,17 @@ class ApifyServer implements ScrapeServer {
       timeoutMs: this.#tuning.readTimeoutMs,
       asked: datasetId,
       signal,
+      about: request.about,
       read: (answer) => readPage(answer, request),
     });
   }
 
-  async readRecord(storeId: string, key: string, signal?: AbortSignal): Promise<CallResult<RecordView>> {
+  async readRecord(
+    storeId: string,
+    key: string,
+    signal?: AbortSignal,
+    about?: CallAbout,
+  ): Promise<CallResult<RecordView>> {
     return this.#call<RecordView>({
       operation: 'record',
       name: helper.getRecord,
@@ -197,11 +206,12 @@ class ApifyServer implements ScrapeServer {
       timeoutMs: this.#tuning.readTimeoutMs,
       asked: key,
       signal,
+      about,
       read: (answer) => readRecord(answer, this.#secrets),
     });
   }
 
-  async abort(runId: string, signal?: AbortSignal): Promise<CallResult<RunView>> {
+  async abort(runId: string, signal?: AbortSignal, about?: CallAbout): Promise<CallResult<RunView>> {
     return this.#call<RunView>({
       operation: 'abort',
       name: helper.abortRun,
@@ -209,6 +219,7 @@ class ApifyServer implements ScrapeServer {
       timeoutMs: this.#tuning.callTimeoutMs,
       asked: runId,
       signal,
+      about: { ...about, runId },
       read: (answer) => readRun(answer, runId, this.#secrets),
     });
   }
@@ -236,7 +247,7 @@ class ApifyServer implements ScrapeServer {
   async #pollOnce(
     runId: string,
     waitSecs: number,
-    signal: AbortSignal | undefined,
+    { signal, about }: { signal?: AbortSignal; about?: CallAbout },
   ): Promise<CallResult<RunView>> {
     return this.#call<RunView>({
       operation: 'poll',
@@ -245,6 +256,7 @@ class ApifyServer implements ScrapeServer {
       timeoutMs: this.#tuning.callTimeoutMs + waitSecs * 1_000,
       asked: runId,
       signal,
+      about: { ...about, runId },
       read: (answer) => readRun(answer, runId, this.#secrets),
     });
   }
@@ -264,6 +276,7 @@ class ApifyServer implements ScrapeServer {
       sendBy: call.sendBy,
       signal: call.signal,
       tool: call.tool,
+      about: call.about,
       onProgress: call.onProgress,
       read: (answer) => readAnswer(answer, call, context),
       refine: (failure) => refineFailure(failure, context),
