@@ -10,8 +10,10 @@ COPY src src
 COPY workers workers
 COPY test/sim test/sim
 COPY scripts/copy-page.mjs scripts/copy-page.mjs
-# Declarations, source maps and manuals of packages are half of their size; licences stay.
-RUN npm run build && npm prune --omit=dev && chmod 0755 dist/src/cli/bin.js \
+# npm keeps the compiler, since a package names it as an optional peer. Declarations, source maps and manuals of packages are
+# half of their size; licences stay.
+RUN npm run build && npm prune --omit=dev && rm -rf node_modules/typescript node_modules/@typescript \
+  && chmod 0755 dist/src/cli/bin.js \
   && find node_modules dist -type f ! -iname 'licen[cs]e*' \
     \( -name '*.map' -o -name '*.[cm]ts' -o -name '*.ts' -o -name '*.md' \) -delete
 

@@ -32,7 +32,7 @@ async function main() {
     const image = await table.timed('base image', () => prepare(store, base));
     await table.timed('image', () => build(store, image));
     const container = store.container('localhost/trawl-check');
-    checkContents(store, container, table);
+    checkContents(container, table);
     await checkRunning(store, container, table);
   } catch (error) {
     if (error instanceof CannotBuild) {

@@ -2,8 +2,11 @@ import { existsSync, lstatSync, readdirSync, readFileSync, statSync } from 'node
 import { join } from 'node:path';
 import { root } from './store.mjs';
 
+/** Of dependencies and code: a compiler or a browser among them would not fit. */
+const mostBytes = 60e6;
+
 /** What lies in the image and what its configuration says, without running it. */
-export function checkContents(_store, { path, config }, table) {
+export function checkContents({ path, config }, table) {
   const inside = (...parts) => join(path, ...parts);
   const files = [...walk(inside('app'))];
   const bytes = (folder) =>
@@ -11,7 +14,7 @@ export function checkContents(_store, { path, config }, table) {
       .filter((file) => file.startsWith(inside(folder)))
       .reduce((sum, file) => sum + lstatSync(file).size, 0);
   const size = (folder) => `${folder} ${(bytes(folder) / 1e6).toFixed(1)} MB`;
-  table.add('our files', true, [size('app/node_modules'), size('app/dist')].join(', '));
+  table.add('our files', bytes('app') < mostBytes, [size('app/node_modules'), size('app/dist')].join(', '));
 
   const { User, Entrypoint, Cmd, StopSignal, Healthcheck } = config;
   table.add('user', /^[1-9]\d*:[1-9]\d*$/.test(User), User);
@@ -28,7 +31,11 @@ export function checkContents(_store, { path, config }, table) {
   );
 
   const lock = JSON.parse(readFileSync(join(root, 'package-lock.json'), 'utf8'));
-  const dev = Object.keys(lock.packages).filter((name) => lock.packages[name].dev);
+  const { devDependencies } = lock.packages[''];
+  const direct = Object.keys(devDependencies).map((name) => `node_modules/${name}`);
+  const dev = [
+    ...new Set([...direct, ...Object.keys(lock.packages).filter((name) => lock.packages[name].dev)]),
+  ];
   const left = dev.filter((name) => existsSync(inside('app', name)));
   table.add('no dev dependencies', left.length === 0, left.join(', ') || `none of ${dev.length}`);
 
