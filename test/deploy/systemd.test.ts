@@ -58,7 +58,9 @@ describe('trawl@.service', () => {
   it('has the port of its instance, and writes where it may', () => {
     const { http, results } = config();
     expect(http.port).toBe(9465);
-    const made = values('StateDirectory')[0]?.split(' ').map((each) => `/var/lib/${each}`);
+    const made = values('StateDirectory')[0]
+      ?.split(' ')
+      .map((each) => `/var/lib/${each}`);
     expect(made).toContain(results.dir);
     expect(values('ProtectSystem')).toEqual(['strict']);
   });
