@@ -28,6 +28,16 @@ async function main() {
   const dir = mkdtempSync(join(tmpdir(), 'trawl-image-'));
   const store = new Store(dir);
   const table = new Table();
+  const cleanUp = () => {
+    store.close();
+    rmSync(dir, { recursive: true, force: true });
+  };
+  for (const signal of ['SIGINT', 'SIGTERM']) {
+    process.once(signal, () => {
+      cleanUp();
+      process.exit(1);
+    });
+  }
   try {
     const image = await table.timed('base image', () => prepare(store, base));
     await table.timed('image', () => build(store, image));
@@ -43,8 +53,7 @@ async function main() {
     }
     table.add('ended early', false, error.message);
   } finally {
-    store.close();
-    rmSync(dir, { recursive: true, force: true });
+    cleanUp();
   }
   process.stdout.write(table.text());
   return table.ok ? 0 : 1;
