@@ -20,7 +20,7 @@ export function registerWork(program: Command): void {
   withConfigOption(command);
   withExamples(
     command,
-    'trawl work                              until Ctrl-C or SIGTERM; serves /metrics /healthz /readyz',
+    'trawl work                              until Ctrl-C or SIGTERM; serves the page, /metrics, /healthz, /readyz',
     'TRAWL_HTTP__PORT=0 trawl work           on any free port; run as many as you like, they share the work',
     'TRAWL_LOG__LEVEL=debug trawl work       say more; later: trawl log-level debug --for 5m',
     '',

@@ -193,6 +193,18 @@ describe('with the keyboard alone', () => {
     await reader.page.close();
   });
 
+  it('resumes a tool that was paused elsewhere', async () => {
+    const { holds } = site.worker.daemon.ctx;
+    await holds.pause('apify', 'compass/crawler-google-places', Date.now());
+    const reader = await signedIn();
+    await reader.sees(/a tool is stopped/);
+    await reader.press('Resume compass/crawler-google-places');
+    await reader.sees(/^Resumed apify\/compass\/crawler-google-places\.$/, '#notice');
+    await reader.sees(/apify ok/);
+    expect((await holds.state('apify')).tools).toEqual({});
+    await reader.page.close();
+  });
+
   it('cancels a scrape, after a question that Escape says no to', async () => {
     const reader = await signedIn();
     await reader.sees(/default\.slow-1/);

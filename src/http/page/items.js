@@ -11,7 +11,7 @@ export function itemsView(scrape, page) {
   const element = h(
     'div',
     {},
-    h('p', { class: 'back' }, h('a', { href: back }, '← ', foreign(key))),
+    h('p', { class: 'back' }, h('a', { href: back }, '←', foreign(key))),
     h('h1', { tabindex: '-1' }, `Page ${page} of `, foreign(key)),
     h('p', { class: 'quiet' }, 'One item a line, as stored. What cannot be seen is written as \\u{…}.'),
     text,
