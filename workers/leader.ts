@@ -1,6 +1,6 @@
 import type { ScriptedRedis } from '../src/queue/scripts.js';
 
-const leaseMs = 10_000;
+export const leaseMs = 10_000;
 /** Renewed this often while the leader is at work. */
 export const renewEveryMs = leaseMs / 3;
 

@@ -1,7 +1,7 @@
 import type { Logger } from '../src/logger.js';
 import type { WorkerContext } from './context.js';
 import { updateFleetGauges } from './gauges.js';
-import { Leader, renewEveryMs } from './leader.js';
+import { Leader, leaseMs, renewEveryMs } from './leader.js';
 import { settleFailed, settleRemoved } from './lost-jobs.js';
 import { probeServers } from './probes.js';
 import { reapRuns, reapSlots, reapWaiting } from './reaper.js';
@@ -36,6 +36,7 @@ export class Sweep {
   private stopped = false;
   /** This process has the fleet's gauges. */
   private reporting = false;
+  private ledAt = 0;
 
   constructor(
     private readonly ctx: WorkerContext,
@@ -53,11 +54,17 @@ export class Sweep {
     this.stopped = true;
     if (this.timer !== null) clearInterval(this.timer);
     await this.turn;
+    this.ctx.metrics.forgetFleet();
     await this.leader.resign().catch(() => {});
   }
 
   /** A turn may take long (a server that does not answer, Redis away); none is begun before it ends. */
   private tick(): void {
+    // Cut off from Redis, it would go on saying what another process says better by now.
+    if (this.reporting && this.ctx.now() - this.ledAt > leaseMs) {
+      this.reporting = false;
+      this.ctx.metrics.forgetFleet();
+    }
     this.turn ??= this.sweep()
       .catch((error) => {
         this.log.warn({ event: 'sweep.failed', err: error }, 'the sweep could not run; it is tried again');
@@ -69,19 +76,24 @@ export class Sweep {
 
   private async sweep(): Promise<void> {
     if (this.stopped) return;
-    const led = this.reporting;
-    this.reporting = await this.leader.campaign();
+    this.reporting = await this.campaign();
     if (!this.reporting) {
-      if (led) this.ctx.metrics.forgetFleet();
+      this.ctx.metrics.forgetFleet();
       return;
     }
     // A chore that waits for a server outlasts the lease, and two leaders would report the fleet twice.
-    const renewal = setInterval(() => void this.leader.campaign().catch(() => {}), renewEveryMs);
+    const renewal = setInterval(() => void this.campaign().catch(() => {}), renewEveryMs);
     try {
       await this.doChores();
     } finally {
       clearInterval(renewal);
     }
+  }
+
+  private async campaign(): Promise<boolean> {
+    const won = await this.leader.campaign();
+    if (won) this.ledAt = this.ctx.now();
+    return won;
   }
 
   private async doChores(): Promise<void> {

@@ -12,6 +12,9 @@ export interface MetricsOptions {
   readonly process?: boolean;
 }
 
+/** Gauges of prom-client whose names say counter: `promtool check metrics` takes offence, and nobody asks for them. */
+const misnamed = ['handles', 'requests', 'resources'].map((what) => `nodejs_active_${what}_total`);
+
 export const invalidSources = ['bullmq', 'stream', 'list', 'file', 'api'] as const;
 export type InvalidSource = (typeof invalidSources)[number];
 export type Metrics = ReturnType<typeof createMetrics>;
@@ -26,12 +29,17 @@ export function createMetrics({ version, servers, process = false }: MetricsOpti
   const labels = new Labels(servers);
   const heldBefore = new Set<string>();
   const beforeCollect = new Set<() => void | Promise<void>>();
-  if (process) collectDefaultMetrics({ register: registry });
+  if (process) {
+    collectDefaultMetrics({ register: registry });
+    for (const name of misnamed) registry.removeSingleMetric(name);
+  }
   m.buildInfo.set({ version: version.slice(0, 64) }, 1);
   initialise();
 
   function initialise(): void {
     m.redisEvictedKeys.inc(0);
+    // A gauge without labels begins as 0, which only the elected process may say.
+    for (const redis of [m.redisMemoryUsed, m.redisMemoryMax]) redis.remove();
     for (const source of invalidSources) m.jobsInvalid.inc({ source }, 0);
     for (const { server, tools } of labels.pairs()) {
       m.scrapesDeduplicated.inc({ server }, 0);
@@ -149,6 +157,7 @@ export function createMetrics({ version, servers, process = false }: MetricsOpti
         m.queueOldestAge,
         m.runsInFlight,
         m.runSlots,
+        m.serverUp,
         m.serverHeld,
         m.toolHeld,
       ]) {
