@@ -243,6 +243,7 @@ export class Daemon {
   private openPort(name: string): ScrapeServer {
     const { config, log, metrics } = this.options;
     const server = config.servers[name] as Config['servers'][string];
+    const { callTimeoutMs, connectTimeoutMs } = this.ctx.timing;
     const tokens = redisTokens({
       redis: this.ctx.redis,
       prefix: config.prefix,
@@ -257,6 +258,7 @@ export class Daemon {
     return createApifyServer({
       server,
       answerBytes: config.limits.answerBytes,
+      tuning: { callTimeoutMs, connectTimeoutMs },
       limiter,
       observe: (call, seen) => {
         metrics.mcpRequest(name, call.operation, call.result, call.seconds, call.rpcCode);

@@ -9,19 +9,28 @@ const seenByLooking = new Set(['auth', 'tools_missing', 'unreachable']);
  * one start through, and that one lifts the hold: a look sees too little to send a whole backlog after it.
  */
 export async function probeServers(ctx: WorkerContext): Promise<void> {
-  for (const name of Object.keys(ctx.config.servers)) {
-    const { hold, tools } = await ctx.holds.state(name);
-    if (hold !== null && seenByLooking.has(hold.reason) && (await works(ctx, name, hold.reason))) {
-      if (await startsWait(ctx, name)) await ctx.holds.tryServer(name);
-      else await lift(ctx, name);
-    }
-    for (const [tool, state] of Object.entries(tools)) {
-      if (state.hold?.reason !== 'tools_missing' || state.pausedSince !== null) continue;
-      const described = await ctx.server(name).port.describe({ fresh: true, signal: ctx.stopping });
-      if (!described.ok || !described.value.tools.has(tool)) continue;
-      if ((await ctx.holds.parkedCount(name, tool)) > 0) await ctx.holds.tryTool(name, tool);
-      else await liftTool(ctx, name, tool);
-    }
+  await eachServer(ctx, (name) => probeServer(ctx, name));
+}
+
+/** All at once: one that hangs keeps nobody from looking at the others. @throws the first error, after all have ended */
+export async function eachServer(ctx: WorkerContext, act: (server: string) => Promise<void>): Promise<void> {
+  const results = await Promise.allSettled(Object.keys(ctx.config.servers).map(act));
+  const failed = results.find((result) => result.status === 'rejected');
+  if (failed !== undefined) throw failed.reason;
+}
+
+async function probeServer(ctx: WorkerContext, name: string): Promise<void> {
+  const { hold, tools } = await ctx.holds.state(name);
+  if (hold !== null && seenByLooking.has(hold.reason) && (await works(ctx, name, hold.reason))) {
+    if (await startsWait(ctx, name)) await ctx.holds.tryServer(name);
+    else await lift(ctx, name);
+  }
+  for (const [tool, state] of Object.entries(tools)) {
+    if (state.hold?.reason !== 'tools_missing' || state.pausedSince !== null) continue;
+    const described = await ctx.server(name).port.describe({ fresh: true, signal: ctx.stopping });
+    if (!described.ok || !described.value.tools.has(tool)) continue;
+    if ((await ctx.holds.parkedCount(name, tool)) > 0) await ctx.holds.tryTool(name, tool);
+    else await liftTool(ctx, name, tool);
   }
 }
 

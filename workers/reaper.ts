@@ -5,6 +5,7 @@ import { equalInput, sameInput } from '../src/run/reconcile.js';
 import { splitJobKey } from '../src/scrape/identity.js';
 import type { WorkerContext } from './context.js';
 import { readStartJob } from './hand-on.js';
+import { eachServer } from './probes.js';
 import { publish } from './publish.js';
 import { parse } from './run-walks.js';
 
@@ -102,14 +103,13 @@ export async function reapRuns(ctx: WorkerContext): Promise<void> {
   const seen = sightings.get(ctx) ?? new Sightings();
   sightings.set(ctx, seen);
   seen.forgetOld(ctx.now());
-  for (const server of Object.keys(ctx.config.servers)) {
-    if ((await ctx.redis.exists(ctx.keys.recent(server))) === 0) continue;
-    const { port } = ctx.server(server);
-    const described = await port.describe({ signal: ctx.stopping });
-    if (!described.ok || !described.value.canList) continue;
+  await eachServer(ctx, async (server) => {
+    if ((await ctx.redis.exists(ctx.keys.recent(server))) === 0) return;
+    const described = await ctx.server(server).port.describe({ signal: ctx.stopping });
+    if (!described.ok || !described.value.canList) return;
     // Only those under way: among thousands that ended, a second run would lie beyond the lists of one turn.
     for (const status of ['RUNNING', 'READY'] as const) await lookThrough(ctx, seen, server, status);
-  }
+  });
 }
 
 async function lookThrough(

@@ -1,7 +1,7 @@
 import type { Logger } from '../src/logger.js';
 import type { WorkerContext } from './context.js';
 import { updateFleetGauges } from './gauges.js';
-import { Leader, leaseMs, renewEveryMs } from './leader.js';
+import { Leader } from './leader.js';
 import { settleFailed, settleRemoved } from './lost-jobs.js';
 import { probeServers } from './probes.js';
 import { reapRuns, reapSlots, reapWaiting } from './reaper.js';
@@ -12,19 +12,21 @@ interface Chore {
   readonly name: string;
   readonly everyMs: (timing: Timing) => number;
   readonly run: (ctx: WorkerContext) => Promise<void>;
+  /** It calls servers, and one that hangs takes its time: nothing else may wait for that, gauges least of all. */
+  readonly aside?: true;
 }
 
 /** What the elected process does, and how often. Each chore may fail on its own and is tried again. */
 const chores: readonly Chore[] = [
   { name: 'gauges', everyMs: (timing) => timing.sweepEveryMs, run: updateFleetGauges },
   { name: 'parked', everyMs: (timing) => timing.sweepEveryMs, run: unparkReleased },
-  { name: 'probes', everyMs: (timing) => timing.probeEveryMs, run: probeServers },
+  { name: 'probes', everyMs: (timing) => timing.probeEveryMs, run: probeServers, aside: true },
   { name: 'slots', everyMs: (timing) => timing.reapEveryMs, run: reapSlots },
   { name: 'waiting', everyMs: (timing) => timing.reapEveryMs, run: reapWaiting },
   { name: 'removed', everyMs: (timing) => timing.reapEveryMs, run: settleRemoved },
   { name: 'failed', everyMs: (timing) => timing.reapEveryMs, run: settleFailed },
   { name: 'retention', everyMs: (timing) => timing.reapEveryMs, run: removeOld },
-  { name: 'runs', everyMs: (timing) => timing.reapEveryMs, run: reapRuns },
+  { name: 'runs', everyMs: (timing) => timing.reapEveryMs, run: reapRuns, aside: true },
 ];
 
 /** Runs the chores while this process is the elected one. */
@@ -33,16 +35,18 @@ export class Sweep {
   private readonly last = new Map<string, number>();
   private timer: NodeJS.Timeout | null = null;
   private turn: Promise<void> | null = null;
+  /** Chores under way beside the turns. */
+  private readonly aside = new Map<string, Promise<void>>();
   private stopped = false;
   /** This process has the fleet's gauges. */
   private reporting = false;
-  private ledAt = 0;
+  private wonAt = 0;
 
   constructor(
     private readonly ctx: WorkerContext,
     private readonly log: Logger,
   ) {
-    this.leader = new Leader(ctx.redis, ctx.keys.leader, ctx.owner);
+    this.leader = new Leader(ctx.redis, ctx.keys.leader, ctx.owner, ctx.timing.leaseMs);
   }
 
   start(): void {
@@ -54,17 +58,15 @@ export class Sweep {
     this.stopped = true;
     if (this.timer !== null) clearInterval(this.timer);
     await this.turn;
+    await Promise.all(this.aside.values());
     this.ctx.metrics.forgetFleet();
     await this.leader.resign().catch(() => {});
   }
 
-  /** A turn may take long (a server that does not answer, Redis away); none is begun before it ends. */
+  /** A turn may take long (Redis away); none is begun before it ends. */
   private tick(): void {
-    // Cut off from Redis, it would go on saying what another process says better by now.
-    if (this.reporting && this.ctx.now() - this.ledAt > leaseMs) {
-      this.reporting = false;
-      this.ctx.metrics.forgetFleet();
-    }
+    // Nobody told us, since Redis does not answer: another has the lease by now, and reports what is so.
+    if (this.reporting && this.ctx.now() - this.wonAt > this.ctx.timing.leaseMs) this.forget();
     this.turn ??= this.sweep()
       .catch((error) => {
         this.log.warn({ event: 'sweep.failed', err: error }, 'the sweep could not run; it is tried again');
@@ -76,13 +78,14 @@ export class Sweep {
 
   private async sweep(): Promise<void> {
     if (this.stopped) return;
-    this.reporting = await this.campaign();
-    if (!this.reporting) {
-      this.ctx.metrics.forgetFleet();
+    if (!(await this.campaign())) {
+      // Each time: a turn that Redis held up for longer than the lease has filled the gauges once more.
+      this.forget();
       return;
     }
-    // A chore that waits for a server outlasts the lease, and two leaders would report the fleet twice.
-    const renewal = setInterval(() => void this.campaign().catch(() => {}), renewEveryMs);
+    this.reporting = true;
+    // A turn over many queues outlasts the lease, and two leaders would report the fleet twice.
+    const renewal = setInterval(() => void this.campaign().catch(() => {}), this.ctx.timing.leaseMs / 3);
     try {
       await this.doChores();
     } finally {
@@ -91,24 +94,41 @@ export class Sweep {
   }
 
   private async campaign(): Promise<boolean> {
+    const at = this.ctx.now();
     const won = await this.leader.campaign();
-    if (won) this.ledAt = this.ctx.now();
+    if (won) this.wonAt = at;
     return won;
+  }
+
+  private forget(): void {
+    this.reporting = false;
+    this.ctx.metrics.forgetFleet();
   }
 
   private async doChores(): Promise<void> {
     for (const chore of chores) {
       const due = (this.last.get(chore.name) ?? 0) + chore.everyMs(this.ctx.timing);
       if (this.stopped || this.ctx.now() < due) continue;
+      if (this.aside.has(chore.name)) continue;
       this.last.set(chore.name, this.ctx.now());
-      try {
-        await chore.run(this.ctx);
-      } catch (error) {
-        this.log.warn(
-          { event: 'chore.failed', chore: chore.name, err: error },
-          'a chore failed; it is tried again',
+      const done = this.attempt(chore);
+      if (chore.aside)
+        this.aside.set(
+          chore.name,
+          done.finally(() => this.aside.delete(chore.name)),
         );
-      }
+      else await done;
+    }
+  }
+
+  private async attempt(chore: Chore): Promise<void> {
+    try {
+      await chore.run(this.ctx);
+    } catch (error) {
+      this.log.warn(
+        { event: 'chore.failed', chore: chore.name, err: error },
+        'a chore failed; it is tried again',
+      );
     }
   }
 }

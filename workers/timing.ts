@@ -31,6 +31,11 @@ export interface Timing {
   readonly trialEveryMs: number;
   /** How often a process looks for log levels an operator asked for. */
   readonly logLevelsEveryMs: number;
+  /** The elected process has to renew its lease within this. */
+  readonly leaseMs: number;
+  readonly connectTimeoutMs: number;
+  /** How long an answer is waited for, of calls that neither start a run nor read items. */
+  readonly callTimeoutMs: number;
   /** A slot whose start is under way comes back after this long unless its worker renews it. */
   readonly startingMs: number;
 }
@@ -52,4 +57,7 @@ export const defaultTiming: Timing = {
   trialEveryMs: trialSpans.trialEveryMs,
   logLevelsEveryMs: 2_000,
   startingMs,
+  leaseMs: 10_000,
+  connectTimeoutMs: 30_000,
+  callTimeoutMs: 60_000,
 };
