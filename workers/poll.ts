@@ -33,8 +33,8 @@ async function poll(ctx: WorkerContext, step: Step): Promise<Next> {
       break;
   }
   if (attempt.deadlineAt !== null) {
-    const lateness = Math.max(0, step.now - (step.job.timestamp + step.job.delay));
-    ctx.metrics.pollLateness(step.server, lateness / 1000);
+    const due = attempt.pollAt ?? step.job.timestamp + ctx.config.poll.intervalMs;
+    ctx.metrics.pollLateness(step.server, Math.max(0, step.now - due) / 1000);
   }
   const { port } = ctx.server(step.server);
   const result = await port.poll(attempt.runId as string, {
@@ -117,7 +117,8 @@ export async function carryOut(
 /** State first, then the snooze: a flag set in between waits for the canceller's second look. */
 async function snooze(ctx: WorkerContext, step: Step, until: number, patch: AttemptPatch): Promise<Next> {
   const from = { lowest: 'running', highest: 'aborting' } as const;
-  const written = await ctx.store.advance(step.attempt, step.lock, from, null, { ...patch, faults: null });
+  const saved = { ...patch, faults: null, ...(step.stage === 'poll' ? { pollAt: until } : {}) };
+  const written = await ctx.store.advance(step.attempt, step.lock, from, null, saved);
   if (written === 'stale') return complete;
   if (step.stage !== 'poll') return { do: 'snooze', until };
   const { attempt } = await ctx.store.load(step.attempt.scrape);

@@ -93,6 +93,8 @@ export interface Attempt {
   readonly pollFailures: number;
   /** The looks at its run, as `src/run/looks.ts` writes them; null before the first. */
   readonly looks: string | null;
+  /** When the next poll is due; null before the first. BullMQ keeps no such time of a job that comes back. */
+  readonly pollAt: number | null;
   readonly itemCount: number | null;
   readonly usageUsd: number | null;
   /** Spent by earlier attempts of the same scrape. */

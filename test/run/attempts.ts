@@ -47,6 +47,7 @@ export function attempt(over: Partial<Attempt> = {}): Attempt {
     repliedAt: null,
     endedAt: null,
     polls: 0,
+    pollAt: null,
     pollFailures: 0,
     looks: null,
     itemCount: null,
