@@ -58,7 +58,12 @@ export const inhibitions: readonly Inhibition[] = [
     target: ['alertname=~"TrawlToolHeld|TrawlBurnSlow"'],
     equal: ['server'],
   },
-  { source: ['alertname="TrawlServerSlow"'], target: ['alertname="TrawlPollsLate"'], equal: ['server'] },
+  // What is asked too often, or too slow to answer, is asked late.
+  {
+    source: ['alertname=~"TrawlServerSlow|TrawlServerAtLimit"'],
+    target: ['alertname="TrawlPollsLate"'],
+    equal: ['server'],
+  },
   { source: ['alertname="TrawlBurnFast"'], target: ['alertname="TrawlBurnSlow"'], equal: ['server'] },
   // A missed deadline is a scrape that did not end as asked: the narrower objective says more.
   {

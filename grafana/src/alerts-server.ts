@@ -1,6 +1,6 @@
 import type { Alert } from './alert.js';
 import type { Scale } from './scale.js';
-import { settings as s } from './settings.js';
+import { settings as s, type Window, windows } from './settings.js';
 
 const tool = ['server', 'tool'];
 const sumOf = (series: string, extra = '') => ({
@@ -9,21 +9,16 @@ const sumOf = (series: string, extra = '') => ({
 });
 const percent = (ratio: number) => `${Math.round(ratio * 100)} %`;
 const waiting = { what: 'scrapes wait', ...sumOf('trawl:backlog:all') };
-const bothAbove = (ratio: string, least: number) => `${ratio}_1h > ${least} and ${ratio}_15m > ${least}`;
+const bothAbove = (ratio: string, least: number, short: Window = '15m') =>
+  `${ratio}_1h > ${least} and ${ratio}_${short} > ${least}`;
 
 /** What goes wrong at a server or with one of its tools. */
 export function serverAlerts(scale: Scale): Alert[] {
   /**
-   * The brake stops all runs of a tool but a probe every 5 minutes: the hour before keeps its good ratio, and minutes go by
-   * without a run. The ratios seen last are then what counts.
+   * Calls that failed while the server was held fill the windows for a while after it works again. They were told of: without
+   * this they would page once the hold no longer mutes them.
    */
-  const whileBraked = (ratio: string, least: string) =>
-    ['5m', '15m']
-      .map(
-        (w) =>
-          `(last_over_time(${ratio}_${w}[${scale.text(3_600)}]) > ${least} and on (server, tool) trawl:braked)`,
-      )
-      .join(' or ');
+  const notHeld = ` unless on (server) max_over_time(trawl:server_held:lasting[${scale.text(windows['15m'])}])`;
   const held = (reason: string) => `trawl:server_held{reason="${reason}"} == 1`;
   return [
     {
@@ -37,7 +32,7 @@ export function serverAlerts(scale: Scale): Alert[] {
         ` and trawl:done:count_1h >= ${s.empty.minRuns})` +
         ` or (sum by (server, tool) (0 * trawl:empty:row) + 1` +
         ` unless trawl:empty:usual_ratio >= ${s.empty.rowUsualBelow})` +
-        ` or ${whileBraked('trawl:empty:ratio', 'trawl:empty:threshold')}`,
+        ` or trawl:empty:braked`,
       summary: (w) => `${w.label('tool')} on ${w.label('server')}: runs succeed with nothing in them`,
       loses: (w) => `Users of ${w.label('tool')} get no items though its runs succeed`,
       affected: { what: 'scrapes ended empty in the last hour', ...sumOf('trawl:empty:count_1h') },
@@ -53,11 +48,11 @@ export function serverAlerts(scale: Scale): Alert[] {
       for: s.for.cause,
       labels: tool,
       expr:
-        `(${bothAbove('trawl:rejected:ratio', s.rejected.ratio)} or ${whileBraked('trawl:rejected:ratio', String(s.rejected.ratio))})` +
+        `(${bothAbove('trawl:rejected:ratio', s.rejected.ratio)} or trawl:rejected:braked)` +
         ` and sum by (server, tool) (trawl:settled:count_1h{outcome="rejected"}) >= ${s.rejected.minScrapes - 0.5}` +
         ` and on (server) trawl:invalid_params:count_6h >= ${s.rejected.minInvalidParams - 0.5}`,
       summary: (w) =>
-        `${w.label('tool')} on ${w.label('server')}: calls are refused with -32602, its schema changed`,
+        `${w.label('tool')} on ${w.label('server')}: its calls are refused for their arguments, its schema changed`,
       loses: (w) => `No scrape of ${w.label('tool')} can start: the server refuses its arguments`,
       affected: {
         what: 'scrapes were rejected in the last hour',
@@ -65,7 +60,7 @@ export function serverAlerts(scale: Scale): Alert[] {
       },
       command: (w) => `trawl tools ${w.label('server')}`,
       detail: (w) =>
-        `${w.value('percent')} of its scrapes were rejected; calls are answered with JSON-RPC error -32602.`,
+        `${w.value('percent')} of its scrapes were rejected; the server refuses the arguments of starts (-32602, or result invalid_input).`,
       dashboard: 'server',
     },
     {
@@ -75,7 +70,7 @@ export function serverAlerts(scale: Scale): Alert[] {
       for: s.for.effect,
       labels: tool,
       expr:
-        `(${bothAbove('trawl:rejected:ratio', s.rejected.ratio)} or ${whileBraked('trawl:rejected:ratio', String(s.rejected.ratio))})` +
+        `(${bothAbove('trawl:rejected:ratio', s.rejected.ratio)} or trawl:rejected:braked)` +
         ` and sum by (server, tool) (trawl:settled:count_1h{outcome="rejected"}) >= ${s.rejected.minScrapes - 0.5}` +
         ` unless on (server) trawl:invalid_params:count_6h >= ${s.rejected.minInvalidParams - 0.5}` +
         ` unless on () sum(trawl:jobs_invalid:count_1h{source="bullmq"})` +
@@ -198,9 +193,12 @@ export function serverAlerts(scale: Scale): Alert[] {
       for: s.for.cause,
       labels: ['server'],
       expr:
-        `(${bothAbove('trawl:mcp_failed:ratio', s.failed.ratio)} and trawl:mcp_calls:count_1h >= ${s.failed.minCalls - 0.5})` +
+        `((${bothAbove('trawl:mcp_failed:ratio', s.failed.ratio)} and trawl:mcp_calls:count_1h >= ${s.failed.minCalls - 0.5})` +
         ` or (trawl:mcp_failed:ratio_15m and trawl:mcp_failed:count_15m >= ${s.failed.row - 0.5}` +
-        ` and trawl:mcp_failed:count_1h >= ${s.failed.row - 0.5} unless trawl:mcp_ok:count_1h > 0.5)`,
+        ` and trawl:mcp_failed:count_1h >= ${s.failed.row - 0.5} unless trawl:mcp_ok:count_1h > 0.5)` +
+        // With calls that time out after a minute, the ratio over an hour comes later than that nothing ends.
+        ` or (trawl:mcp_failed:ratio_15m and trawl:mcp_failed:count_5m >= ${s.failed.row - 0.5}` +
+        ` unless trawl:mcp_ok:count_5m > 0.5))${notHeld}`,
       summary: (w) => `${w.label('server')}: hangs, or answers with errors`,
       loses: (w) => `Scrapes on ${w.label('server')} start and are read late or not at all`,
       affected: waiting,
@@ -216,9 +214,9 @@ export function serverAlerts(scale: Scale): Alert[] {
       for: s.for.cause,
       labels: ['server'],
       expr:
-        `(${bothAbove('trawl:protocol_errors:ratio', s.protocol.ratio)} and trawl:mcp_calls:count_1h >= ${s.protocol.minCalls - 0.5})` +
+        `((${bothAbove('trawl:protocol_errors:ratio', s.protocol.ratio)} and trawl:mcp_calls:count_1h >= ${s.protocol.minCalls - 0.5})` +
         ` or (trawl:protocol_errors:ratio_15m and trawl:protocol_errors:count_15m >= ${s.protocol.row - 0.5}` +
-        ` and trawl:protocol_errors:count_1h >= ${s.protocol.row - 0.5} unless trawl:mcp_ok:count_1h > 0.5)`,
+        ` and trawl:protocol_errors:count_1h >= ${s.protocol.row - 0.5} unless trawl:mcp_ok:count_1h > 0.5))${notHeld}`,
       summary: (w) => `${w.label('server')}: answers calls with JSON-RPC errors`,
       loses: (w) => `Calls to ${w.label('server')} are refused, so scrapes stand still or fail`,
       affected: waiting,
@@ -233,8 +231,8 @@ export function serverAlerts(scale: Scale): Alert[] {
       for: s.for.effect,
       labels: ['server'],
       expr:
-        `${bothAbove('trawl:slow_calls:ratio', s.slow.ratio)} and trawl:slow_calls:calls_1h >= ${s.slow.minCalls - 0.5}` +
-        ` unless trawl:mcp_failed:ratio_15m > ${s.failed.ratio}`,
+        `${bothAbove('trawl:slow_calls:ratio', s.slow.ratio, '5m')} and trawl:slow_calls:calls_1h >= ${s.slow.minCalls - 0.5}` +
+        ` unless trawl:mcp_failed:ratio_15m > ${s.failed.ratio}${notHeld}`,
       summary: (w) => `${w.label('server')}: answers slowly`,
       loses: (w) => `Scrapes on ${w.label('server')} take longer`,
       affected: waiting,
@@ -308,7 +306,7 @@ export function serverAlerts(scale: Scale): Alert[] {
       layer: 'effect',
       for: s.for.effect,
       labels: ['server'],
-      expr: `${bothAbove('trawl:late_polls:ratio', s.late.ratio)} and trawl:late_polls:polls_1h >= ${s.late.minPolls - 0.5}`,
+      expr: `${bothAbove('trawl:late_polls:ratio', s.late.ratio, '5m')} and trawl:late_polls:polls_1h >= ${s.late.minPolls - 0.5}${notHeld}`,
       summary: (w) => `${w.label('server')}: polls are late`,
       loses: (w) => `The end of runs on ${w.label('server')} is noticed late; deadlines may be missed`,
       affected: { what: 'runs are under way', ...sumOf('trawl:in_flight') },

@@ -90,11 +90,9 @@ export function recordingRules(scale: Scale): RecordingRule[] {
         .join(' or '),
     },
 
-    ...each(['15m', '1h'], (w) => {
-      const calls = `trawl:mcp_calls:count_${w}`;
+    ...each(['5m', '15m', '1h'], (w) => {
       const failures = 'result=~"timeout|network_error|http_error|invalid_response|session_lost"';
       return [
-        { record: calls, expr: `sum by (server) (${counted('trawl_mcp_requests_total', w)})` },
         {
           record: `trawl:mcp_ok:count_${w}`,
           expr: `sum by (server) (${counted('trawl_mcp_requests_total{result="ok"}', w)})`,
@@ -103,6 +101,31 @@ export function recordingRules(scale: Scale): RecordingRule[] {
           record: `trawl:mcp_failed:count_${w}`,
           expr: `sum by (server) (${counted(`trawl_mcp_requests_total{${failures}}`, w)})`,
         },
+      ];
+    }),
+    // The short window is short: effects are over when they are over, not a quarter of an hour later.
+    ...each(['5m', '1h'], (w) => [
+      {
+        record: `trawl:slow_calls:ratio_${w}`,
+        expr: slower('trawl_mcp_request_duration_seconds', 'operation!~"poll|connect"', s.slow.seconds, w),
+      },
+      {
+        record: `trawl:slow_calls:calls_${w}`,
+        expr: `sum by (server) (${increase('trawl_mcp_request_duration_seconds_count{operation!~"poll|connect"}', w)})`,
+      },
+      {
+        record: `trawl:late_polls:ratio_${w}`,
+        expr: slower('trawl_poll_lateness_seconds', '', s.late.seconds, w),
+      },
+      {
+        record: `trawl:late_polls:polls_${w}`,
+        expr: `sum by (server) (${increase('trawl_poll_lateness_seconds_count', w)})`,
+      },
+    ]),
+    ...each(['15m', '1h'], (w) => {
+      const calls = `trawl:mcp_calls:count_${w}`;
+      return [
+        { record: calls, expr: `sum by (server) (${counted('trawl_mcp_requests_total', w)})` },
         { record: `trawl:mcp_failed:ratio_${w}`, expr: over(`trawl:mcp_failed:count_${w}`, calls) },
         {
           record: `trawl:mcp_refused:count_${w}`,
@@ -116,22 +139,6 @@ export function recordingRules(scale: Scale): RecordingRule[] {
             ` or ${counted('trawl_mcp_protocol_errors_total{code="-32602",operation!="start"}', w)})`,
         },
         { record: `trawl:protocol_errors:ratio_${w}`, expr: over(`trawl:protocol_errors:count_${w}`, calls) },
-        {
-          record: `trawl:slow_calls:ratio_${w}`,
-          expr: slower('trawl_mcp_request_duration_seconds', 'operation!~"poll|connect"', s.slow.seconds, w),
-        },
-        {
-          record: `trawl:slow_calls:calls_${w}`,
-          expr: `sum by (server) (${increase('trawl_mcp_request_duration_seconds_count{operation!~"poll|connect"}', w)})`,
-        },
-        {
-          record: `trawl:late_polls:ratio_${w}`,
-          expr: slower('trawl_poll_lateness_seconds', '', s.late.seconds, w),
-        },
-        {
-          record: `trawl:late_polls:polls_${w}`,
-          expr: `sum by (server) (${increase('trawl_poll_lateness_seconds_count', w)})`,
-        },
         {
           record: `trawl:jobs_invalid:count_${w}`,
           expr: `sum by (source) (${counted('trawl_jobs_invalid_total', w)})`,
@@ -160,7 +167,10 @@ export function recordingRules(scale: Scale): RecordingRule[] {
     ]),
     {
       record: 'trawl:invalid_params:count_6h',
-      expr: `sum by (server) (${counted('trawl_mcp_protocol_errors_total{operation="start",code="-32602"}', '6h')})`,
+      // Tools that start a run say it as a JSON-RPC error, `call-actor` as a tool error.
+      expr:
+        `sum by (server) (${counted('trawl_mcp_protocol_errors_total{operation="start",code="-32602"}', '6h')}` +
+        ` or ${counted('trawl_mcp_requests_total{operation="start",result="invalid_input"}', '6h')})`,
     },
     {
       record: 'trawl:cost:usual_per_run',
@@ -194,13 +204,45 @@ export function recordingRules(scale: Scale): RecordingRule[] {
       expr: `max by (server, reason) (max_over_time(trawl_server_held[${scale.text(s.bridge)}]))`,
     },
     {
+      // As long as it takes to be told of. Reasons that make calls fail; a server that wants money answers.
+      record: 'trawl:server_held:lasting',
+      expr: `max by (server) (min_over_time(trawl:server_held{reason=~"auth|tools_missing|unreachable"}[${scale.text(s.for.hold)}])) == 1`,
+    },
+    {
       record: 'trawl:tool_held',
       expr: `max by (server, tool, reason) (max_over_time(trawl_tool_held[${scale.text(s.bridge)}]))`,
     },
     { record: 'trawl:braked', expr: 'max by (server, tool) (trawl:tool_held{reason="brake"}) == 1' },
-    { record: 'trawl:backlog:due', expr: backlog('waiting|prioritized') },
-    { record: 'trawl:backlog:all', expr: backlog('waiting|prioritized|delayed') },
-    { record: 'trawl:in_flight', expr: 'max by (server) (trawl_runs_in_flight)' },
+    ...(
+      [
+        ['empty', 'trawl:empty:threshold', (w: string) => `trawl:empty:count_${w}`],
+        [
+          'rejected',
+          String(s.rejected.ratio),
+          (w: string) => `sum by (server, tool) (trawl:settled:count_${w}{outcome="rejected"})`,
+        ],
+      ] as const
+    ).map(([what, least, count]) => {
+      const seen = ['5m', '15m'].map(
+        (w) => `(trawl:${what}:ratio_${w} > ${least} and ${count(w)} >= ${s.brake.minRuns - 0.5})`,
+      );
+      /**
+       * The brake stops all runs of a tool but a probe every 5 minutes: the hour before keeps its good ratio, and minutes go
+       * by without a run. So what was seen as the brake took hold stands until it lets go. Were it to end with the first
+       * good probe, the hold would be told of as an incident of its own.
+       */
+      const stands = `last_over_time(trawl:${what}:braked[${span('15m')}])`;
+      return {
+        record: `trawl:${what}:braked`,
+        expr: `(${[...seen, stands].join(' or ')}) and on (server, tool) trawl:braked`,
+      };
+    }),
+    { record: 'trawl:backlog:due', expr: backlog('waiting|prioritized', scale) },
+    { record: 'trawl:backlog:all', expr: backlog('waiting|prioritized|delayed', scale) },
+    {
+      record: 'trawl:in_flight',
+      expr: `max by (server) (last_over_time(trawl_runs_in_flight[${scale.text(s.bridge)}]))`,
+    },
     {
       record: 'trawl:open_scrapes',
       expr: 'sum(max by (state) (trawl_queue_jobs{queue="scrape",state=~"waiting|prioritized|delayed|active|waiting-children"}))',
@@ -238,8 +280,10 @@ export function recordingRules(scale: Scale): RecordingRule[] {
 }
 
 /** Jobs that wait for a start, by server: the name of the queue says which. */
-function backlog(states: string): string {
-  const jobs = `max by (queue, state) (trawl_queue_jobs{queue=~"start-.+",state=~"${states}"})`;
+function backlog(states: string, scale: Scale): string {
+  const selector = `trawl_queue_jobs{queue=~"start-.+",state=~"${states}"}`;
+  // While another process is elected nobody reports: an alert that ended then would be told of twice.
+  const jobs = `max by (queue, state) (last_over_time(${selector}[${scale.text(s.bridge)}]))`;
   return `sum by (server) (label_replace(${jobs}, "server", "$1", "queue", "start-(.+)"))`;
 }
 

@@ -30,6 +30,8 @@ export const settings = {
     rowUsualBelow: 0.5,
   },
   rejected: { ratio: 0.5, minScrapes: 5, minInvalidParams: 3, invalidShare: 0.5 },
+  /** So many bad runs within the windows say why the brake holds a tool; a single probe does not. */
+  brake: { minRuns: 5 },
   failed: { ratio: 0.2, minCalls: 20, row: 3 },
   protocol: { ratio: 0.1, minCalls: 20, row: 3 },
   slow: { seconds: 15, ratio: 0.2, minCalls: 20 },

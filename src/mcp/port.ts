@@ -55,6 +55,8 @@ export type Operation = (typeof operations)[number];
 /** How a call ended: the `result` label of `trawl_mcp_requests_total`, `ok` aside (design A8). */
 export type FailureKind =
   | 'tool_error'
+  /** A tool error that says the scrape's input or options are at fault; as a JSON-RPC error it is a `protocol_error`. */
+  | 'invalid_input'
   | 'protocol_error'
   | 'rate_limited'
   | 'capacity'

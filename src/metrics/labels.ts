@@ -4,6 +4,7 @@ import type { HoldReason } from '../mcp/port.js';
 export const results = [
   'ok',
   'tool_error',
+  'invalid_input',
   'protocol_error',
   'rate_limited',
   'capacity',

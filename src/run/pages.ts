@@ -134,6 +134,7 @@ export function isOnTheWay(failure: CallFailure): boolean {
     case 'http_error':
       return (failure.httpStatus ?? 500) >= 500;
     case 'tool_error':
+    case 'invalid_input':
     case 'protocol_error':
     case 'rate_limited':
     case 'capacity':

@@ -98,6 +98,8 @@ describe('recording rules', () => {
     const before = new Set<string>();
     for (const { record, expr } of recording) {
       for (const { metric } of parsePromql(expr).selectors) {
+        // Its own last value is the past.
+        if (metric === record && expr.includes(`last_over_time(${record}[`)) continue;
         if (metric.startsWith('trawl:')) expect([...before], `${record} uses ${metric}`).toContain(metric);
       }
       before.add(record);

@@ -12,6 +12,7 @@ import { canary, unprintable } from './hostile.js';
 
 const kinds = [
   'tool_error',
+  'invalid_input',
   'protocol_error',
   'rate_limited',
   'capacity',

@@ -177,7 +177,7 @@ const cases: Recording[] = [
   },
   {
     name: 'start-call-actor-bad-input',
-    failure: refused('tool_error', {
+    failure: refused('invalid_input', {
       refusal: 'scrape',
       noEffect: true,
       message: expect.stringMatching(/^Input validation failed .* must have required property 'location'$/),

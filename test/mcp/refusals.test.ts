@@ -7,7 +7,7 @@ const capacity = { kind: 'capacity', refusal: 'not_now', holdReason: 'capacity' 
 const rate = { kind: 'rate_limited', refusal: 'not_now', holdReason: 'rate_limit' };
 const payment = { kind: 'tool_error', refusal: 'server', holdReason: 'payment' };
 const auth = { kind: 'tool_error', refusal: 'server', holdReason: 'auth' };
-const scrape = { kind: 'tool_error', refusal: 'scrape', holdReason: null };
+const scrape = { kind: 'invalid_input', refusal: 'scrape', holdReason: null };
 const tool = (holdReason: string) => ({ kind: 'tool_error', refusal: 'tool', holdReason });
 
 /** By structured code, whatever the sentence beside it says. `sure`: only a start that made no run says it. */

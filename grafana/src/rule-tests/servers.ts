@@ -88,6 +88,23 @@ export function serverCases(): Case[] {
       ],
     },
     {
+      title: 'TrawlRunsEmpty: good probes end it together with the hold, which is no incident of its own',
+      series: {
+        ...night,
+        [submitted]: between(10, 0.2),
+        [settled('succeeded')]: counter([60, 8.8], [30, 0], [30, 0.2], [60, 8.8]),
+        [settled('failed')]: between(0.7, 0),
+        [settled('empty')]: counter([60, 0.5], [2, 8], [28, 0.2], [30, 0], [60, 0.5]),
+        [toolHeld('brake')]: gauge([62, 0], [48, 1], [70, 0]),
+      },
+      checks: [
+        { at: 90, firing: ['TrawlRunsEmpty'], muted: ['TrawlToolHeld'] },
+        { at: 106, firing: ['TrawlRunsEmpty'], muted: ['TrawlToolHeld', 'TrawlBurnFast'] },
+        { at: 114, firing: [], muted: ['TrawlBurnFast'] },
+        { at: 140, firing: [] },
+      ],
+    },
+    {
       title: 'TrawlSchemaChanged: starts get -32602, scrapes are rejected, the brake holds the tool',
       series: {
         ...night,
@@ -103,6 +120,55 @@ export function serverCases(): Case[] {
         { at: 58, firing: [] },
         { at: 76, firing: ['TrawlSchemaChanged'], muted: ['TrawlToolHeld'] },
         { at: 110, firing: ['TrawlSchemaChanged'], muted: ['TrawlToolHeld'] },
+        { at: 140, firing: [] },
+      ],
+    },
+    {
+      title: 'TrawlSchemaChanged: call-actor says so as a tool error',
+      series: {
+        ...night,
+        ...stopped,
+        [settled('rejected')]: between(0, 10),
+        [calls('start', 'ok')]: between(10, 0),
+        [calls('start', 'invalid_input')]: born(60, 20, 119, 0.1),
+      },
+      checks: [
+        { at: 58, firing: [] },
+        { at: 118, firing: ['TrawlSchemaChanged'] },
+        { at: 140, firing: [] },
+      ],
+    },
+    {
+      title:
+        'TrawlTokenRevoked: calls that failed meanwhile are no incident of their own once the token works',
+      series: {
+        ...night,
+        [held('auth')]: gauge([60, 0], [40, 1], [80, 0]),
+        [calls('poll', 'ok')]: counter([60, 40], [40, 0], [80, 40]),
+        [calls('poll', 'http_error')]: counter([60, 0], [40, 40], [80, 0]),
+      },
+      checks: [
+        { at: 66, firing: ['TrawlTokenRevoked'] },
+        { at: 98, firing: ['TrawlTokenRevoked'] },
+        { at: 106, firing: [] },
+        { at: 112, firing: [] },
+        { at: 120, firing: [] },
+      ],
+    },
+    {
+      title: 'TrawlServerFailing: a server that hangs is told of before that nothing ends',
+      series: {
+        ...night,
+        ...stopped,
+        [calls('start', 'ok')]: between(10, 0),
+        [calls('poll', 'ok')]: between(40, 0),
+        [calls('read', 'ok')]: between(10, 0),
+        [calls('poll', 'timeout')]: between(0, 2),
+      },
+      checks: [
+        { at: 64, firing: [] },
+        { at: 74, firing: ['TrawlServerFailing'] },
+        { at: 90, firing: ['TrawlServerFailing'], muted: ['TrawlStalled'] },
         { at: 140, firing: [] },
       ],
     },
@@ -162,6 +228,21 @@ export function serverCases(): Case[] {
         [calls('start', 'rate_limited')]: born(60, 1, 60, 0.05),
       },
       checks: silent(66, 76, 100),
+    },
+    {
+      title: 'TrawlToolHeld: runs fail, the brake holds the tool, and one of its probes is empty',
+      series: {
+        ...night,
+        ...stopped,
+        [submitted]: between(10, 0.2),
+        [settled('failed')]: counter([60, 0.7], [3, 9.3], [57, 0.2], [60, 0.7]),
+        [settled('empty')]: counter([60, 0.5], [20, 0], [2, 0.5], [38, 0], [60, 0.5]),
+        [toolHeld('brake')]: gauge([63, 0], [57, 1], [60, 0]),
+      },
+      checks: [
+        { at: 90, firing: ['TrawlToolHeld'], muted: ['TrawlBurnFast'] },
+        { at: 118, firing: ['TrawlToolHeld'], muted: ['TrawlBurnFast'] },
+      ],
     },
     {
       title: 'TrawlToolHeld: runs fail one after another, and the brake holds the tool',

@@ -138,7 +138,8 @@ export function classifyToolError(texts: readonly string[], context: RefusalCont
     apiErrorType: type,
     notFound: saysNotFound(words, context),
   });
-  return withRefusal(base, sign, words, context, true);
+  const failure = withRefusal(base, sign, words, context, true);
+  return failure.refusal === 'scrape' ? { ...failure, kind: 'invalid_input' } : failure;
 }
 
 /** A JSON-RPC or HTTP failure of a call, with Apify's own words taken into account. */
@@ -163,6 +164,7 @@ export function refineFailure(failure: CallFailure, context: RefusalContext): Ca
       return { ...failure, apiErrorType: type, kind, refusal, holdReason, noEffect: true };
     }
     case 'tool_error':
+    case 'invalid_input':
     case 'rate_limited':
     case 'capacity':
     case 'network_error':
