@@ -1,4 +1,5 @@
 import { Daemon } from '../../workers/daemon.js';
+import type { Timing } from '../../workers/timing.js';
 import type { Config } from '../config.js';
 import { fetchCheck, healthSource, redisCheck } from '../http/health.js';
 import { httpMounts } from '../http/mounts.js';
@@ -43,8 +44,10 @@ export async function prepareWorkerProcess(options: {
   readonly log: Logger;
   /** Take jobs from the intake stream and list. */
   readonly intake: boolean;
+  /** Shorter spans than the product's, as the incident rehearsal has them. */
+  readonly timing?: Partial<Timing>;
 }): Promise<WorkerProcess> {
-  const { config, log, intake } = options;
+  const { config, log, intake, timing = {} } = options;
   const resolved = await resolveRedis(config, {
     cwd: process.cwd(),
     env: process.env,
@@ -61,7 +64,16 @@ export async function prepareWorkerProcess(options: {
     for (const warning of config.warnings) log.warn({ event: 'config.warning' }, warning);
     const metrics = createMetrics({ version, servers: toolsOf(config), process: true });
     const tracing = await openTracing(config, log);
-    const daemon = new Daemon({ config, redis: resolved.target, sink, metrics, log, intake, tracing });
+    const daemon = new Daemon({
+      config,
+      redis: resolved.target,
+      sink,
+      metrics,
+      log,
+      intake,
+      tracing,
+      timing,
+    });
     metrics.onCollect(() => {
       for (const [queue, at] of daemon.ctx.liveness.lastFetch) metrics.workerFetched(queue, at);
     });

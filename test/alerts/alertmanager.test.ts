@@ -1,13 +1,8 @@
-import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
-import { once } from 'node:events';
-import { accessSync, constants, mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { delimiter, join } from 'node:path';
-import { createInterface } from 'node:readline';
+import { spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { alertsOf } from '../../grafana/src/generate.js';
-import { freePort } from '../redis/redis-process.js';
+import { AlertmanagerProcess } from './alertmanager-process.js';
 
 const config = fileURLToPath(new URL('../../grafana/prometheus/alertmanager.yml', import.meta.url));
 const alerts = new Map(alertsOf().map((alert) => [alert.name, alert]));
@@ -28,89 +23,6 @@ describe('routes', () => {
   });
 });
 
-/** A real Alertmanager with the configuration that is shipped. */
-class Alertmanager {
-  private constructor(
-    private readonly child: ChildProcess,
-    private readonly dir: string,
-    private readonly url: string,
-  ) {}
-
-  static async start(): Promise<Alertmanager> {
-    const dir = mkdtempSync(join(tmpdir(), 'trawl-alertmanager-'));
-    const port = await freePort();
-    const child = spawn(
-      binary(),
-      [
-        `--config.file=${config}`,
-        `--storage.path=${dir}`,
-        `--web.listen-address=127.0.0.1:${port}`,
-        '--cluster.listen-address=',
-      ],
-      { stdio: ['ignore', 'ignore', 'pipe'] },
-    );
-    const lines = createInterface({ input: child.stderr as NodeJS.ReadableStream });
-    for await (const line of lines) if (/Listening on/.test(line)) break;
-    child.stderr?.resume();
-    return new Alertmanager(child, dir, `http://127.0.0.1:${port}/api/v2/alerts`);
-  }
-
-  /** Which alerts are muted now. Muting follows what was posted by some milliseconds. */
-  async muted(): Promise<string[]> {
-    const all = (await (await fetch(this.url)).json()) as {
-      labels: Record<string, string>;
-      status: { state: string };
-    }[];
-    return all.filter(({ status }) => status.state === 'suppressed').map(({ labels }) => named(labels));
-  }
-
-  fire(alerts: readonly Readonly<Record<string, string>>[]): Promise<void> {
-    return this.post(alerts, 600_000);
-  }
-
-  resolve(alerts: readonly Readonly<Record<string, string>>[]): Promise<void> {
-    return this.post(alerts, -1_000);
-  }
-
-  private async post(firing: readonly Readonly<Record<string, string>>[], endsInMs: number): Promise<void> {
-    const now = Date.now();
-    const body = firing.map((labels) => ({
-      labels,
-      startsAt: new Date(now - 60_000).toISOString(),
-      endsAt: new Date(now + endsInMs).toISOString(),
-    }));
-    const answer = await fetch(this.url, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json' },
-      body: JSON.stringify(body),
-    });
-    if (!answer.ok) throw new Error(await answer.text());
-  }
-
-  async stop(): Promise<void> {
-    this.child.kill();
-    await once(this.child, 'exit');
-    rmSync(this.dir, { recursive: true, force: true });
-  }
-}
-
-function binary(): string {
-  const names = ['alertmanager', 'prometheus-alertmanager'];
-  const paths = (process.env.PATH ?? '')
-    .split(delimiter)
-    .flatMap((folder) => names.map((name) => join(folder, name)));
-  const found = paths.find((path) => {
-    try {
-      accessSync(path, constants.X_OK);
-      return true;
-    } catch {
-      return false;
-    }
-  });
-  if (found === undefined) throw new Error('no alertmanager on the PATH: npm run ensure-prometheus');
-  return found;
-}
-
 const named = (labels: Readonly<Record<string, string>>): string =>
   [labels.alertname, labels.server, labels.objective].filter((each) => each !== undefined).join(' ');
 
@@ -127,9 +39,9 @@ function labelsOf(text: string): Readonly<Record<string, string>> {
 }
 
 describe('one incident, one page', () => {
-  let alertmanager: Alertmanager;
+  let alertmanager: AlertmanagerProcess;
   beforeAll(async () => {
-    alertmanager = await Alertmanager.start();
+    alertmanager = await AlertmanagerProcess.start(config);
   });
   afterAll(() => alertmanager.stop());
 
@@ -229,7 +141,7 @@ describe('one incident, one page', () => {
   ])('%s', async (_what, firing, left) => {
     await alertmanager.fire(firing.map(labelsOf));
     const unmuted = async () => {
-      const muted = await alertmanager.muted();
+      const muted = (await alertmanager.muted()).map(named);
       return firing.filter((each) => !muted.includes(each)).sort();
     };
     await expect.poll(unmuted, { timeout: 5_000, interval: 20 }).toEqual(left);

@@ -1,4 +1,4 @@
-import { type ChildProcess, spawn } from 'node:child_process';
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -15,6 +15,10 @@ export interface PrometheusOptions {
   readonly windowFactor: number;
   /** host:port of an Alertmanager; absent: alerts go nowhere. */
   readonly alertmanager?: string;
+  /** Between two looks at the workers and two turns of the rules; default 1000. */
+  readonly everyMs?: number;
+  /** Samples from before the start, in OpenMetrics' text format: what a server that has run for a week would know. */
+  readonly history?: string;
 }
 
 export interface Sample {
@@ -22,7 +26,7 @@ export interface Sample {
   readonly value: number;
 }
 
-/** A real Prometheus with our rules, which looks every second. */
+/** A real Prometheus with our rules. */
 export class PrometheusProcess {
   private constructor(
     private readonly child: ChildProcess,
@@ -30,18 +34,21 @@ export class PrometheusProcess {
     readonly url: string,
   ) {}
 
-  static async start({ targets, windowFactor, alertmanager }: PrometheusOptions): Promise<PrometheusProcess> {
+  static async start(options: PrometheusOptions): Promise<PrometheusProcess> {
+    const { targets, windowFactor, alertmanager, everyMs = 1_000, history } = options;
+    const every = `${Math.round(everyMs)}ms`;
     const dir = mkdtempSync(join(tmpdir(), 'trawl-prometheus-'));
     writeFiles(dir, rules({ windowFactor }));
     const alertmanagers =
       alertmanager === undefined ? [] : [{ static_configs: [{ targets: [alertmanager] }] }];
     const config = {
-      global: { scrape_interval: '1s', scrape_timeout: '1s', evaluation_interval: '1s' },
+      global: { scrape_interval: every, scrape_timeout: every, evaluation_interval: every },
       rule_files: ['prometheus/rules/*.yml'],
       alerting: { alertmanagers },
       scrape_configs: [{ job_name: 'trawl', static_configs: [{ targets }] }],
     };
     writeFileSync(join(dir, 'prometheus.yml'), stringify(config));
+    if (history !== undefined) backfill(dir, history);
     const port = await freePort();
     const child = spawn(
       'prometheus',
@@ -88,4 +95,19 @@ export class PrometheusProcess {
     await ended;
     rmSync(this.dir, { recursive: true, force: true });
   }
+
+  /** The least that can be done where nothing can be waited for, as at the exit of this process. */
+  abandon(): void {
+    this.child.kill('SIGKILL');
+    rmSync(this.dir, { recursive: true, force: true });
+  }
+}
+
+/** Makes blocks of the samples, as Prometheus would have written them itself. */
+function backfill(dir: string, history: string): void {
+  const file = join(dir, 'history.txt');
+  writeFileSync(file, history);
+  const args = ['tsdb', 'create-blocks-from', 'openmetrics', file, join(dir, 'data')];
+  const { status, stderr } = spawnSync('promtool', args, { encoding: 'utf8' });
+  if (status !== 0) throw new Error(`promtool could not make blocks of the history: ${stderr}`);
 }

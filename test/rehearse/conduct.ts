@@ -1,0 +1,97 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { hours, minutes } from '../../grafana/src/scale.js';
+import { type Incident, owns } from './incident.js';
+import { type Stack, steady } from './stack.js';
+import { type Row, rowOf } from './verdict.js';
+import { nameOf } from './watch.js';
+import type { Labels } from './webhook.js';
+
+/** Seconds of a real night. */
+const spans = {
+  /** Of good work before anything happens: enough runs in the hour for the minimum volumes. */
+  baseline: minutes(22),
+  /** Under all servers volumes do not matter. */
+  fleetBaseline: minutes(5),
+  fire: hours(1.5),
+  resolve: hours(2.5),
+  /** Looked at after the alert: what follows from the incident may take longer to fire. */
+  after: minutes(20),
+  /** Between two incidents under all servers. */
+  calm: minutes(4),
+};
+
+export interface Conductor {
+  readonly stack: Stack;
+  readonly say: (line: string) => void;
+  /** Called while an incident is at its height, after its alert; resolves when it may be healed. */
+  readonly atItsHeight: (incident: Incident) => Promise<void>;
+}
+
+/** Brings an incident about, waits for its alert, heals it, waits until it is resolved. */
+export async function rehearse(incident: Incident, conductor: Conductor): Promise<Row> {
+  const { stack, say } = conductor;
+  const { name, expected } = incident;
+  const scene = stack.scene(name);
+  const pause = (seconds: number) => delay(stack.ms(seconds));
+  const from = Date.now();
+  const mine = (labels: Labels) => owns(incident, labels);
+  const told = (status: 'firing' | 'resolved', since: number) =>
+    stack.watch
+      .notified(since, mine)
+      .find((each) =>
+        each.alerts.some((alert) => alert.status === status && nameOf(alert.labels) === expected),
+      );
+  const firing = () => stack.watch.fired(from, mine).filter(({ until }) => until === null);
+
+  await incident.before?.(scene);
+  const everyMs = incident.everyMs === undefined ? 3_000 : incident.everyMs;
+  if (everyMs !== null) scene.traffic.start(everyMs);
+  if (incident.scope === 'fleet') stack.scene(steady).traffic.start(2_000);
+  await pause(incident.scope === 'fleet' ? spans.fleetBaseline : spans.baseline);
+
+  say(`${name}: ${incident.what}`);
+  const causedAt = Date.now();
+  await incident.cause(scene);
+  if (expected === null) {
+    await pause(incident.span ?? spans.after);
+  } else {
+    if (!(await until(() => told('firing', causedAt) !== undefined, stack.ms(spans.fire))))
+      say(`${name}: NOBODY WAS TOLD in ${Math.round((Date.now() - causedAt) / 1_000)} s`);
+    await pause(incident.span ?? spans.after);
+  }
+  await conductor.atItsHeight(incident);
+
+  say(`${name}: mended`);
+  const healedAt = Date.now();
+  await incident.heal(scene);
+  if (expected === null) {
+    if (incident.scope === 'fleet') await pause(spans.calm);
+  } else {
+    const resolved = () =>
+      (told('firing', causedAt) === undefined || told('resolved', healedAt) !== undefined) &&
+      firing().length === 0;
+    await until(resolved, stack.ms(spans.resolve));
+    if (incident.scope === 'fleet') await pause(spans.calm);
+  }
+  scene.traffic.stop();
+  const row = rowOf(incident, stack, {
+    from,
+    causedAt,
+    healedAt,
+    firedAt: told('firing', causedAt)?.at ?? null,
+    resolvedAt: told('resolved', healedAt)?.at ?? null,
+    stillFiring: firing().map(({ labels }) => nameOf(labels)),
+  });
+  say(`${name}: ${row.faults.length === 0 ? 'as it should be' : row.faults.join('; ')}`);
+  return row;
+}
+
+/** False when `ms` pass before it holds. */
+async function until(holds: () => boolean, ms: number): Promise<boolean> {
+  const end = Date.now() + ms;
+  while (!holds()) {
+    if (Date.now() > end) return false;
+    await delay(250);
+  }
+  return true;
+}
