@@ -40,22 +40,10 @@ export class Inside {
     const variables = [...this.config.Env, ...Object.entries(env).map((pair) => pair.join('='))];
     const enter = ['sh', '-c', 'cd "$0" && exec "$@"', this.config.WorkingDir || '/', ...command];
     const user = [`--reuid=${uid}`, `--regid=${gid}`, 'env', '-i', ...variables, ...enter];
-    return [
-      '--mount',
-      '--pid',
-      '--fork',
-      '--kill-child',
-      'sh',
-      '-c',
-      script,
-      'sh',
-      this.path,
-      this.volume,
-      ...user,
-    ];
+    return ['--mount', '--pid', '--fork', 'sh', '-c', script, 'sh', this.path, this.volume, ...user];
   }
 
-  /** A command as \`docker run IMAGE ARGS\`, to its end. */
+  /** A command as `docker run IMAGE ARGS`, to its end. */
   trawl(args, env = {}, input = '') {
     return this.exec([...this.config.Entrypoint, ...args], env, input);
   }
@@ -81,9 +69,18 @@ export class Inside {
     return { child, ended, log: () => log, first: () => onlyChild(child.pid) };
   }
 
-  /** What is still there goes without asking: the container's process 1 with it. */
+  /**
+   * What is still there goes without asking. Process 1 takes the rest of the container with it; `--kill-child` would not do,
+   * since a change of user takes that order back.
+   */
   close() {
-    for (const child of this.children) if (child.exitCode === null) child.kill('SIGKILL');
+    for (const child of this.children) {
+      if (child.exitCode !== null || child.signalCode !== null) continue;
+      const first = onlyChild(child.pid);
+      // 0 would be our own process group.
+      if (first > 0) process.kill(first, 'SIGKILL');
+      else child.kill('SIGKILL');
+    }
   }
 }
 

@@ -99,7 +99,7 @@ async function checkWorker(inside, { port, env, volume, uid }, table) {
 
   const startedAt = Date.now();
   process.kill(worker.first(), 'SIGTERM');
-  const code = await Promise.race([worker.ended, sleep(60_000, 'still runs')]);
+  const code = await Promise.race([worker.ended, sleep(60_000, 'still runs', { ref: false })]);
   const stopped = /"event":"daemon.stopped"/.test(worker.log());
   table.add(
     'SIGTERM',
