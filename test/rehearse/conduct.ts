@@ -10,6 +10,8 @@ import type { Labels } from './webhook.js';
 const spans = {
   /** Of good work before anything happens: enough runs in the hour for the minimum volumes. */
   baseline: minutes(22),
+  shortBaseline: minutes(15),
+  shortAfter: (expected: string | null) => minutes(expected === null ? 40 : 10),
   /** Under all servers volumes do not matter. */
   fleetBaseline: minutes(5),
   fire: hours(1.5),
@@ -21,6 +23,8 @@ const spans = {
 };
 
 export interface Conductor {
+  /** Less time for what only has to be long on a full rehearsal. */
+  readonly short: boolean;
   readonly stack: Stack;
   readonly say: (line: string) => void;
   /** Called while an incident is at its height, after its alert; resolves when it may be healed. */
@@ -29,7 +33,7 @@ export interface Conductor {
 
 /** Brings an incident about, waits for its alert, heals it, waits until it is resolved. */
 export async function rehearse(incident: Incident, conductor: Conductor): Promise<Row> {
-  const { stack, say } = conductor;
+  const { stack, say, short } = conductor;
   const { name, expected } = incident;
   const scene = stack.scene(name);
   const pause = (seconds: number) => delay(stack.ms(seconds));
@@ -46,18 +50,25 @@ export async function rehearse(incident: Incident, conductor: Conductor): Promis
   await incident.before?.(scene);
   const everyMs = incident.everyMs === undefined ? 3_000 : incident.everyMs;
   if (everyMs !== null) scene.traffic.start(everyMs);
-  if (incident.scope === 'fleet') stack.scene(steady).traffic.start(2_000);
-  await pause(incident.scope === 'fleet' ? spans.fleetBaseline : spans.baseline);
+  if (incident.scope === 'fleet') {
+    const { traffic } = stack.scene(steady);
+    // Cheap: half an hour of it is a night, and a server may spend so much a day.
+    traffic.steer({ runSecs: 1.5, items: 10, usageUsd: 0.01 });
+    traffic.start(2_000);
+  }
+  const baseline = short ? spans.shortBaseline : spans.baseline;
+  await pause(incident.scope === 'fleet' ? spans.fleetBaseline : baseline);
+  const after = short ? spans.shortAfter(expected) : (incident.span ?? spans.after);
 
   say(`${name}: ${incident.what}`);
   const causedAt = Date.now();
   await incident.cause(scene);
   if (expected === null) {
-    await pause(incident.span ?? spans.after);
+    await pause(after);
   } else {
     if (!(await until(() => told('firing', causedAt) !== undefined, stack.ms(spans.fire))))
       say(`${name}: NOBODY WAS TOLD in ${Math.round((Date.now() - causedAt) / 1_000)} s`);
-    await pause(incident.span ?? spans.after);
+    await pause(after);
   }
   await conductor.atItsHeight(incident);
 

@@ -128,6 +128,7 @@ export const serverIncidents: readonly Incident[] = [
     cause: ({ sim }) => {
       sim.faults.add({ kind: 'http_503', op: 'any', probability: 0.5, retryAfter: 'none' });
     },
+    along: ['TrawlStartsUnanswered'],
     heal: ({ sim }) => sim.faults.clear(),
   },
   {
@@ -138,7 +139,7 @@ export const serverIncidents: readonly Incident[] = [
     cause: ({ sim }) => {
       sim.faults.add({ kind: 'hang', op: 'any' });
     },
-    // Of runs that may have been paid for; it waits an hour.
+    // docs/runbooks/TrawlServerFailing.md: starts without an answer may have been paid for, and are told of for an hour.
     along: ['TrawlStartsUnanswered'],
     heal: ({ sim }) => sim.faults.clear(),
   },
@@ -203,7 +204,7 @@ export const serverIncidents: readonly Incident[] = [
     scope: 'server',
     config: { limits: { runs: 30 } },
     // Long enough that the second run does not end by itself before it is found.
-    before: ({ traffic }) => traffic.steer({ runSecs: 40, items: 5 }),
+    before: ({ traffic }) => traffic.steer({ runSecs: 15, items: 5 }),
     cause: ({ sim }) => {
       sim.faults.add({ kind: 'double_run', op: 'start', probability: 0.4 });
     },

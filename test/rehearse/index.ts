@@ -70,6 +70,7 @@ function options() {
   return {
     help,
     keep,
+    short,
     factor,
     seed: Number(seed),
     complete: only.length === 0 && !short,
@@ -82,7 +83,7 @@ const say = (line: string) =>
   process.stderr.write(`${String(Math.round((Date.now() - began) / 1_000)).padStart(5)} s  ${line}\n`);
 
 async function main(): Promise<number> {
-  const { help, keep, factor, seed, complete, incidents } = options();
+  const { help, keep, short, factor, seed, complete, incidents } = options();
   if (help) {
     process.stdout.write(usage);
     return 0;
@@ -93,7 +94,7 @@ async function main(): Promise<number> {
   const acts = await Promise.all(
     [incidents.filter(({ scope }) => scope !== 'fleet'), incidents.filter(({ scope }) => scope === 'fleet')]
       .filter((act) => act.length > 0)
-      .map((act, index) => playAct(act, { windowFactor, seed: seed + 100 * index, keep })),
+      .map((act, index) => playAct(act, { windowFactor, seed: seed + 100 * index, keep, short })),
   );
   const rows = acts.flatMap((act) => act.rows);
   const stray = acts.flatMap((act) => act.stray);
@@ -132,7 +133,7 @@ interface Act {
 
 async function playAct(
   incidents: readonly Incident[],
-  { windowFactor, seed, keep }: { windowFactor: number; seed: number; keep: boolean },
+  { windowFactor, seed, keep, short }: { windowFactor: number; seed: number; keep: boolean; short: boolean },
 ): Promise<Act> {
   const stack = await Stack.start({
     incidents,
@@ -147,6 +148,7 @@ async function playAct(
   const panels = new IncidentPanels(stack.prometheus, () => [...underWay]);
   const conductor = {
     stack,
+    short,
     say,
     atItsHeight: (incident: Incident) => (keep ? hold(incident, stack) : Promise.resolve()),
   };
