@@ -63,6 +63,7 @@ export const serverIncidents: readonly Incident[] = [
     cause: ({ sim }) => {
       sim.faults.add({ kind: 'rpc_internal', op: 'any', probability: 0.66 });
     },
+    along: ['TrawlStartsUnanswered'],
     heal: ({ sim }) => sim.faults.clear(),
   },
   {
