@@ -49,7 +49,8 @@ end
 return {hash, redis.call('HGET', KEYS[2], 'cx'), waiting, added}`,
   },
   /**
-   * The one way an attempt's state changes, and its event with it, so that each is told of once. KEYS attempt, lock,
+   * The one way an attempt's state changes, and its event with it, so that each is told of once: a call that is sent again
+   * after a lost reply finds everything as it would be, and tells nothing. KEYS attempt, lock,
    * bucket, public job, events. ARGV scrape, token, attempt number, lowest and highest phase it may be in, phase to move to
    * (-1: stay), the event's type ('' none), its bound, id, batch, data, field value … ('' deletes). → 1 done |
    * 0 the lock is another's | -1 unknown attempt | -2 the phase is elsewhere
@@ -75,11 +76,13 @@ if to >= 0 then
   if to < phase then return -2 end
   redis.call('HSET', KEYS[1], 'ph', to)
 end
+local told = ARGV[7] == ''
 for i = 12, #ARGV, 2 do
+  if not told and (redis.call('HGET', KEYS[1], ARGV[i]) or '') ~= ARGV[i + 1] then
+    told = true
+    redis.call('XADD', KEYS[5], 'MAXLEN', '~', ARGV[8], '*', 'type', ARGV[7], 'id', ARGV[9], 'batch', ARGV[10], 'data', ARGV[11])
+  end
   if ARGV[i + 1] == '' then redis.call('HDEL', KEYS[1], ARGV[i]) else redis.call('HSET', KEYS[1], ARGV[i], ARGV[i + 1]) end
-end
-if ARGV[7] ~= '' then
-  redis.call('XADD', KEYS[5], 'MAXLEN', '~', ARGV[8], '*', 'type', ARGV[7], 'id', ARGV[9], 'batch', ARGV[10], 'data', ARGV[11])
 end
 return 1`,
   },
