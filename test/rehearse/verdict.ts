@@ -58,24 +58,18 @@ export function rowOf(incident: Incident, stack: Stack, course: Course): Row {
   return { incident, course, to: Date.now(), fired, pages, tickets, falseOnes, faults };
 }
 
-/** Notifications of firing alerts that no incident caused. */
+/** Notifications of firing alerts that no incident caused, or that came after it was over. */
 export function strays(rows: readonly Row[], stack: Stack, since: number): string[] {
-  const claimed = (at: number, labels: Labels) =>
+  const explained = (at: number, labels: Labels) =>
     rows.some(({ incident, course, to }) => {
-      // A server belongs to its incident from its beginning until the end of all.
-      const within = at >= course.from && (incident.scope === 'server' || at <= to);
-      return within && owns(incident, labels);
+      if (at < course.from || !owns(incident, labels)) return false;
+      return at <= to || (incident.along ?? []).includes(nameOf(labels));
     });
-  const late = (at: number, labels: Labels) =>
-    rows.some(({ incident, to }) => incident.scope === 'server' && at > to && owns(incident, labels));
   const found = new Set<string>();
   for (const { at, status, alerts } of stack.watch.notified(since, () => true)) {
     if (status === 'resolved') continue;
     for (const { labels, status: own } of alerts) {
-      const inFleet = rows.some(
-        ({ incident, course, to }) => incident.scope === 'fleet' && at >= course.from && at <= to,
-      );
-      if (own === 'resolved' || inFleet || (claimed(at, labels) && !late(at, labels))) continue;
+      if (own === 'resolved' || explained(at, labels)) continue;
       found.add([nameOf(labels), labels.server].filter((each) => each !== undefined).join(' '));
     }
   }
