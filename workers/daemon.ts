@@ -243,7 +243,7 @@ export class Daemon {
   private openPort(name: string): ScrapeServer {
     const { config, log, metrics } = this.options;
     const server = config.servers[name] as Config['servers'][string];
-    const { callTimeoutMs, connectTimeoutMs } = this.ctx.timing;
+    const { callTimeoutMs, connectTimeoutMs, toolsFreshMs } = this.ctx.timing;
     const tokens = redisTokens({
       redis: this.ctx.redis,
       prefix: config.prefix,
@@ -258,7 +258,7 @@ export class Daemon {
     return createApifyServer({
       server,
       answerBytes: config.limits.answerBytes,
-      tuning: { callTimeoutMs, connectTimeoutMs },
+      tuning: { callTimeoutMs, connectTimeoutMs, toolsFreshMs },
       limiter,
       observe: (call, seen) => {
         metrics.mcpRequest(name, call.operation, call.result, call.seconds, call.rpcCode);

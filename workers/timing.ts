@@ -34,6 +34,8 @@ export interface Timing {
   /** The elected process has to renew its lease within this. */
   readonly leaseMs: number;
   readonly connectTimeoutMs: number;
+  /** How long a server's list of tools, with their schemas, is good for. */
+  readonly toolsFreshMs: number;
   /** How long an answer is waited for, of calls that neither start a run nor read items. */
   readonly callTimeoutMs: number;
   /** A slot whose start is under way comes back after this long unless its worker renews it. */
@@ -59,5 +61,6 @@ export const defaultTiming: Timing = {
   startingMs,
   leaseMs: 10_000,
   connectTimeoutMs: 30_000,
+  toolsFreshMs: 600_000,
   callTimeoutMs: 60_000,
 };

@@ -29,6 +29,7 @@ function shortened(factor: number): Partial<Timing> {
     firstTrialMs: of(spans.firstTrialMs, 1_000),
     trialEveryMs: of(spans.trialEveryMs, 1_000),
     leaseMs: of(spans.leaseMs, 5_000),
+    toolsFreshMs: of(spans.toolsFreshMs, 5_000),
     connectTimeoutMs: of(spans.connectTimeoutMs, 5_000),
     // An answer is slow after 15 s, whatever the factor: that is a bucket of the histogram.
     callTimeoutMs: of(spans.callTimeoutMs, 22_000),
