@@ -50,6 +50,9 @@ export default defineConfig({
           ...shared,
           name: 'guarantees',
           include: guarantees,
+          // Whole fleets in one process each, with spans of seconds: more at once would be late on a small machine.
+          maxWorkers: 2,
+          maxConcurrency: 4,
           testTimeout: 120_000,
           hookTimeout: 60_000,
         },
