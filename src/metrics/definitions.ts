@@ -80,7 +80,11 @@ export function defineMetrics(registry: Registry) {
       ['queue'],
     ),
     runsInFlight: gauge('runs_in_flight', 'Runs under way, fleet-wide.', ['server']),
-    runSlots: gauge('run_slots', 'Runs that may be under way at once, as configured; fewer for a while after the server refused for capacity.', ['server']),
+    runSlots: gauge(
+      'run_slots',
+      'Runs that may be under way at once, as configured; fewer for a while after the server refused for capacity.',
+      ['server'],
+    ),
     serverUp: gauge('server_up', '1 when the last call to the server reached it.', ['server']),
     serverHeld: gauge('server_held', '1 while starts on the server are held or paused, by reason.', [
       'server',
