@@ -80,6 +80,7 @@ export async function reapWaiting(ctx: WorkerContext): Promise<void> {
 const windowMs = 10 * 60_000;
 const clockSlackMs = 120_000;
 const listsAtMost = 50;
+const readAtOnce = 64;
 
 type ListedRun = RunListing['runs'][number];
 
@@ -170,12 +171,9 @@ async function isOurs(
   if (input === undefined || !looked.ok || looked.value.actor === undefined) return 'unknown';
   let verdict: 'yes' | 'no' = 'no';
   const about = await ctx.recent.between(server, startedAt - clockSlackMs, startedAt + clockSlackMs);
-  for (const scrape of about) {
-    const { attempt } = await ctx.store.load(scrape);
-    if (attempt === null) continue;
+  for await (const { attempt, asked } of startedAbout(ctx, about)) {
     // Its answer came, and was saved, while this was being looked into.
     if (attempt.runId === run.runId) return 'no';
-    const asked = attempt.asked ?? (await readStartJob(ctx, attempt)).scrape;
     if (asked === null || asked.tool !== looked.value.actor || !sameInput(asked.input, input)) continue;
     // It may be the run this attempt looks for: reconciliation decides, not the reaper.
     if (attempt.phase === 'starting' && attempt.intentAt !== null) return 'unknown';
@@ -184,6 +182,18 @@ async function isOurs(
     if (equalInput(own, input)) verdict = 'yes';
   }
   return verdict;
+}
+
+/** What scrapes asked for. Four minutes of starts may be a thousand, and a second run costs as long as they are read. */
+async function* startedAbout(ctx: WorkerContext, scrapes: readonly string[]) {
+  for (let from = 0; from < scrapes.length; from += readAtOnce) {
+    const some = scrapes.slice(from, from + readAtOnce).map(async (scrape) => {
+      const { attempt } = await ctx.store.load(scrape);
+      if (attempt === null) return null;
+      return { attempt, asked: attempt.asked ?? (await readStartJob(ctx, attempt)).scrape };
+    });
+    for (const started of await Promise.all(some)) if (started !== null) yield started;
+  }
 }
 
 async function readInput(ctx: WorkerContext, server: string, storeId: string): Promise<unknown> {

@@ -166,21 +166,9 @@ async function startRun(
   );
   if (written === 'stale') return without(complete);
   const key = step.attempt.scrape;
-  const [{ attempt: marked }] = await Promise.all([
-    ctx.store.load(key),
-    ctx.recent.add(server.name, key, intentAt),
-  ]);
-  // This process was frozen past its lock, and another has taken over: the call would be a second one.
-  if (marked?.n !== step.attempt.n || marked.intentAt !== intentAt)
-    return { next: complete, keepsSlot: true };
-  // The last look before money is spent: a cancel from here on finds the intent, and the run is aborted.
-  if (marked.cancelledAt !== null) {
-    const none = { intentAt: null, asked: null, startedAt: null, deadlineAt: null };
-    await ctx.store.advance(step.attempt, step.lock, { lowest: 'starting', highest: 'starting' }, null, none);
-    const decision = decide('cancelled', cancelledMessage(step.attempt), ctx.now());
-    return without(await settle(ctx, step, decision));
-  }
+  await ctx.recent.add(server.name, key, intentAt);
   const attempt = { ...step.attempt, intentAt };
+  const last = lastLook(ctx, attempt);
   const result = await port.start({
     about: { scrapeId: attempt.scrape },
     tool: scrape.tool,
@@ -189,12 +177,24 @@ async function startRun(
     runTimeoutMs: Math.min(scrape.options.timeoutMs ?? Number.POSITIVE_INFINITY, scrape.deadlineMs + 60_000),
     timeoutMs: ctx.config.start.timeoutMs,
     sendBy: intentAt + ctx.timing.sendWithinMs,
+    stillWanted: last.look,
     onRunId: (runId) => {
       saveRun(ctx, server, attempt, scrape, runId, null).catch((error) =>
         ctx.log.warn({ event: 'run.save', err: error }),
       );
     },
   });
+  switch (last.found()) {
+    case 'superseded':
+      return { next: complete, keepsSlot: true };
+    case 'cancelled': {
+      const none = { intentAt: null, asked: null, startedAt: null, deadlineAt: null };
+      await ctx.store.advance(attempt, step.lock, { lowest: 'starting', highest: 'starting' }, null, none);
+      return without(await settle(ctx, step, decide('cancelled', cancelledMessage(attempt), ctx.now())));
+    }
+    case 'nothing':
+      break;
+  }
   const after = afterStart(result, ctx.now());
   switch (after.do) {
     case 'run':
@@ -214,6 +214,33 @@ async function startRun(
     default:
       return after satisfies never;
   }
+}
+
+/**
+ * The last look before money is spent, when the call has its turn: a cancel from here on finds the intent, and the run is
+ * aborted. `superseded`: this process was frozen past its lock, and another has taken over; the call would be a second one.
+ */
+function lastLook(ctx: WorkerContext, attempt: Attempt) {
+  let found: 'nothing' | 'superseded' | 'cancelled' = 'nothing';
+  let fault: unknown = null;
+  return {
+    async look(): Promise<boolean> {
+      try {
+        const { attempt: now } = await ctx.store.load(attempt.scrape);
+        if (now?.n !== attempt.n || now.intentAt !== attempt.intentAt) found = 'superseded';
+        else if (now.cancelledAt !== null) found = 'cancelled';
+        return found === 'nothing';
+      } catch (error) {
+        fault = error;
+        return false;
+      }
+    },
+    /** @throws what the look failed with: a fault of ours, not of the server */
+    found() {
+      if (fault !== null) throw fault;
+      return found;
+    },
+  };
 }
 
 async function started(

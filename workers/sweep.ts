@@ -16,6 +16,9 @@ interface Chore {
   readonly aside?: true;
 }
 
+/** A run has to be seen twice, `orphanAfterMs` apart, and a second run is to be ended within a minute. */
+const runsEveryMs = (timing: Timing) => Math.min(timing.reapEveryMs, timing.orphanAfterMs);
+
 /** What the elected process does, and how often. Each chore may fail on its own and is tried again. */
 const chores: readonly Chore[] = [
   { name: 'gauges', everyMs: (timing) => timing.sweepEveryMs, run: updateFleetGauges },
@@ -26,7 +29,7 @@ const chores: readonly Chore[] = [
   { name: 'removed', everyMs: (timing) => timing.reapEveryMs, run: settleRemoved },
   { name: 'failed', everyMs: (timing) => timing.reapEveryMs, run: settleFailed },
   { name: 'retention', everyMs: (timing) => timing.reapEveryMs, run: removeOld },
-  { name: 'runs', everyMs: (timing) => timing.reapEveryMs, run: reapRuns, aside: true },
+  { name: 'runs', everyMs: runsEveryMs, run: reapRuns, aside: true },
 ];
 
 /** Runs the chores while this process is the elected one. */

@@ -124,6 +124,8 @@ export interface StartRequest {
    * otherwise send it when another has found out that it had no effect, and made it again.
    */
   readonly sendBy?: number;
+  /** Asked just before it is sent, after all waiting: its scrape may have been cancelled meanwhile. Must not throw. */
+  readonly stillWanted?: () => Promise<boolean>;
   readonly onRunId?: (runId: string) => void;
   readonly about?: CallAbout;
 }

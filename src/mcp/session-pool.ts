@@ -34,6 +34,8 @@ export interface PoolCall<T> {
   readonly timeoutMs: number;
   /** Not sent after this moment (ms since the epoch): this process was frozen while the call waited for its turn. */
   readonly sendBy?: number | undefined;
+  /** Asked just before the sending; false: it is not sent. Must not throw. */
+  readonly stillWanted?: (() => Promise<boolean>) | undefined;
   readonly signal?: AbortSignal | undefined;
   readonly onProgress?: ((params: Record<string, unknown>) => void) | undefined;
   /** For metrics: the Actor of a start. */
@@ -137,6 +139,9 @@ export class SessionPool {
         if (!placed) {
           await this.#takeTurn(call.operation, clock.signal);
           placed = true;
+        }
+        if (call.stillWanted !== undefined && !(await call.stillWanted())) {
+          throw new CallEnded('aborted', 'It was no longer wanted when its turn came.');
         }
         if (call.sendBy !== undefined && Date.now() > call.sendBy) {
           throw new CallEnded('timeout', 'Its turn came too late.');

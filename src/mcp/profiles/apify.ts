@@ -84,6 +84,7 @@ interface ToolCall<T> {
   readonly arguments: Record<string, unknown>;
   readonly timeoutMs: number;
   readonly sendBy?: number | undefined;
+  readonly stillWanted?: (() => Promise<boolean>) | undefined;
   /** null: the shape is wrong. May throw on data no reader can hold. */
   readonly read: (result: ToolResult) => T | null;
   readonly signal?: AbortSignal | undefined;
@@ -159,6 +160,7 @@ class ApifyServer implements ScrapeServer {
         : { name: helper.callActor, arguments: callActorArguments(request, config.memory) }),
       timeoutMs: request.timeoutMs,
       sendBy: request.sendBy,
+      stillWanted: request.stillWanted,
       way: via,
       tool: request.tool,
       about: request.about,
@@ -274,6 +276,7 @@ class ApifyServer implements ScrapeServer {
       params: { name: call.name, arguments: call.arguments },
       timeoutMs: call.timeoutMs,
       sendBy: call.sendBy,
+      stillWanted: call.stillWanted,
       signal: call.signal,
       tool: call.tool,
       about: call.about,
