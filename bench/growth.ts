@@ -34,7 +34,7 @@ export async function growth(): Promise<void> {
     const { child: worker } = await forkPart('./worker-part.ts', {
       config,
       redis: redis.url,
-      // 20 minutes otherwise, which would only be waited for.
+      // 25 hours otherwise.
       timing: { claimAfterMs: keepSecs * 1_000 },
     });
     await add(queue, 'warm', 10);

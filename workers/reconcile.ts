@@ -52,7 +52,12 @@ export async function search(ctx: WorkerContext, step: Step): Promise<Next> {
         subjectOf(attempt, server),
       );
       // Another scrape was quicker to claim it: look on.
-      if (saved === 'claimed') return { do: 'snooze', until: ctx.now() + 1_000 };
+      if (saved === 'claimed') {
+        ctx.walks.drop(server, after.runId);
+        return { do: 'snooze', until: ctx.now() + 1_000 };
+      }
+      // The attempt has its run, or has ended: whatever it needs now, the next take of this job sees.
+      if (saved === 'orphan') return { do: 'snooze', until: ctx.now() };
       ctx.metrics.ambiguousStart(server, 'adopted');
       ctx.log.warn(
         { event: 'start.adopted', scrapeId: attempt.scrape, runId: after.runId, server },

@@ -4,7 +4,7 @@ import type { WorkerContext } from './context.js';
 const perList = 10;
 /** 2,000 runs: eight starts a second from two minutes before the intent on. */
 const listsAtMost = 200;
-/** A walk this young answers whoever asks next. */
+/** A walk that ended this lately answers whoever asks next. */
 const freshMs = 5_000;
 const inputsKept = 256;
 const inputBytesKept = 65_536;
@@ -19,6 +19,7 @@ export interface UnclaimedRun {
 /** The server's list of runs, newest first, as far back as it was read. */
 export interface Walk {
   readonly begunAt: number;
+  readonly endedAt: number;
   /** When the oldest run of it was started; minus infinity when the list came to its end. */
   readonly reaches: number;
   /** Those that no scrape of ours has. */
@@ -43,7 +44,7 @@ export class RunWalks {
   /** `busy`: somebody walks now; come back in a second. `to`: how far back, in ms since 1970. */
   async back(ctx: WorkerContext, server: string, to: number): Promise<Walked> {
     const known = this.latest.get(server);
-    if (known !== undefined && ctx.now() - known.begunAt < freshMs && known.reaches <= to) {
+    if (known !== undefined && ctx.now() - known.endedAt < freshMs && known.reaches <= to) {
       return { do: 'look', walk: known };
     }
     if (this.walking.has(server)) return { do: 'busy' };
@@ -55,6 +56,13 @@ export class RunWalks {
     } finally {
       this.walking.delete(server);
     }
+  }
+
+  /** This run was claimed since: another with the same input may still be there. */
+  drop(server: string, runId: string): void {
+    const known = this.latest.get(server);
+    if (known === undefined) return;
+    this.latest.set(server, { ...known, runs: known.runs.filter((run) => run.runId !== runId) });
   }
 
   /** The INPUT of a run, parsed; undefined when there is none. Read once for all who look. */
@@ -98,7 +106,7 @@ async function walk(ctx: WorkerContext, server: string, to: number): Promise<Wal
     }
     if (listed.value.runs.length < perList) reaches = Number.NEGATIVE_INFINITY;
   }
-  return { do: 'look', walk: { begunAt, reaches, runs: [...runs.values()] } };
+  return { do: 'look', walk: { begunAt, endedAt: ctx.now(), reaches, runs: [...runs.values()] } };
 }
 
 export function parse(body: Buffer): unknown {

@@ -54,7 +54,7 @@ async function handle(ctx: WorkerContext, job: Job, token: string): Promise<Outc
   keepForRetention(ctx, job);
   try {
     const crashes = job.stalledCounter ?? 0;
-    const turn = await takeTurn(ctx, publicQueue, job.id as string, crashes);
+    const turn = await takeTurn(ctx, publicQueue, { id: job.id as string, token }, crashes);
     if (turn.do === 'wait') return await later(ctx, job, token, turn.ms);
     if (turn.do === 'give_up') {
       const message = `This scrape crashed its workers ${crashes} times; look for the crash in the logs before you retry it.`;

@@ -113,7 +113,10 @@ export async function runStep(
       tool: attempt.spec?.tool,
       attempt: attempt.n,
     });
-    if (attempt.phase === 'decided') return await publishAlone(ctx, attempt, server);
+    if (attempt.phase === 'decided') {
+      await abortErrored(ctx, attempt, server);
+      return await publishAlone(ctx, attempt, server);
+    }
     const crashes = job.stalledCounter ?? 0;
     const stallBase = crashes > 0 ? `${stage}:${crashes}` : null;
     const step: Step = { attempt, server, stage, job, lock, now: ctx.now(), stallBase };
@@ -149,7 +152,7 @@ async function handleUnlessPoison(
   const [baseStage, base] = step.attempt.stallBase?.split(':') ?? [];
   const inARow = crashes - (baseStage === step.stage ? Number(base) : 0);
   const queue = stageQueue(step.stage, step.server);
-  const turn = await takeTurn(ctx, queue, step.job.id as string, inARow);
+  const turn = await takeTurn(ctx, queue, { id: step.job.id as string, token: step.lock.token }, inARow);
   if (turn.do === 'give_up') return poisoned(ctx, step, crashes);
   if (turn.do === 'wait') return { do: 'snooze', until: step.now + turn.ms };
   try {
@@ -186,13 +189,19 @@ export async function settle(ctx: WorkerContext, step: Step, decision: Decision)
     { decision, intentAt: null, faults: null },
   );
   if (written === 'stale') return complete;
-  if (decision.outcome === 'errored' && attempt.runId !== null && attempt.endedAt === null) {
-    await ctx.queues.addOrphan(server, attempt.runId);
-  }
+  await abortErrored(ctx, { ...attempt, decision }, server);
   // A run whose items are read has given its slot back already.
   if (attempt.phase !== 'reading') await ctx.server(server).slots.release(attempt.scrape);
   await publishAlone(ctx, { ...attempt, phase: 'decided', decision }, server);
   return complete;
+}
+
+/** A run whose scrape was given up is nobody's any more. Said again after a crash it changes nothing. */
+async function abortErrored(ctx: WorkerContext, attempt: Attempt, server: string): Promise<void> {
+  const { decision, runId, endedAt } = attempt;
+  if (decision?.outcome === 'errored' && runId !== null && endedAt === null) {
+    await ctx.queues.addOrphan(server, runId);
+  }
 }
 
 /** When the producer removed the public job, nobody else would publish what was decided. */

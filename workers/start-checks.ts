@@ -1,3 +1,4 @@
+import { usualMemoryMb } from '../src/config/warnings.js';
 import type { ServerConfig } from '../src/config.js';
 import { checkInput } from '../src/mcp/input-check.js';
 import type { ScrapeServer } from '../src/mcp/port.js';
@@ -8,9 +9,6 @@ import type { Scrape } from '../src/scrape/types.js';
 import type { WorkerContext } from './context.js';
 import { refused } from './refusals.js';
 import { type Next, type Step, settle } from './stage.js';
-
-/** What a run counts against `limits.memoryMb` when neither its job nor the configuration says. */
-const usualMemoryMb = 1_024;
 
 /** The server's own list of tools and the Actor's input schema, before any money is spent. */
 export async function checkAgainstServer(

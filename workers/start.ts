@@ -169,6 +169,8 @@ async function startRun(
   await ctx.recent.add(server.name, key, intentAt);
   const attempt = { ...step.attempt, intentAt };
   const last = lastLook(ctx, attempt);
+  /** Whether a progress notification named the run, and it was saved. */
+  let named: Promise<boolean> = Promise.resolve(false);
   const result = await port.start({
     about: { scrapeId: attempt.scrape },
     tool: scrape.tool,
@@ -179,8 +181,15 @@ async function startRun(
     sendBy: intentAt + ctx.timing.sendWithinMs,
     stillWanted: last.look,
     onRunId: (runId) => {
-      saveRun(ctx, server, attempt, scrape, runId, null).catch((error) =>
-        ctx.log.warn({ event: 'run.save', err: error }),
+      named = saveRun(ctx, server, attempt, scrape, runId, null).then(
+        () => true,
+        (error) => {
+          ctx.log.warn(
+            { event: 'run.save', err: error },
+            'the run id could not be saved; its answer is awaited',
+          );
+          return false;
+        },
       );
     },
   });
@@ -200,6 +209,8 @@ async function startRun(
     case 'run':
       return started(ctx, server, { ...step, attempt }, scrape, after.run, probing);
     case 'settle':
+      // A refusal of what has a run already says nothing of that run.
+      if (await named) return { next: await toSearch(ctx, { ...step, attempt }), keepsSlot: true };
       if (after.unrecognised)
         return without(await ctx.refusals.unrecognised(ctx, step, scrape.tool, after.decision));
       return without(await settle(ctx, step, after.decision));

@@ -48,8 +48,8 @@ export const defaultTiming: Timing = {
   certainAfterMs: 300_000,
   sendWithinMs: 75_000,
   unknownAfterMs: 900_000,
-  // The search, and a clock of the server that is off by two minutes, twice over.
-  claimAfterMs: 1_200_000,
+  // A search waits for a day for a server that is away, and an hour for what follows.
+  claimAfterMs: 25 * 3_600_000,
   refusalPatienceMs: 30_000,
   orphanAfterMs: 10_000,
   sweepEveryMs: 5_000,

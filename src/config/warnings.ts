@@ -7,8 +7,8 @@ const longestServerRetryMs = 220_000;
 const bodyLimitBytes = 102_400;
 const hostedRequestsPerSecond = 30;
 const guessableTokenLength = 16;
-/** As `workers/start.ts` counts a run of unknown memory. */
-const usualMemoryMb = 1_024;
+/** MB that a run counts against `limits.memoryMb` when neither its job nor the configuration says. */
+export const usualMemoryMb = 1_024;
 
 /** What is allowed and probably not meant; one sentence each, with the key to change. */
 export function warningsOf(config: Omit<Config, 'warnings'>): string[] {

@@ -142,7 +142,11 @@ function hostOf(origin: string): string {
 
 /** An IPv6 customer has a whole /64 of addresses. */
 function addressKey(address: string): string {
-  return isIP(address) === 6 && !address.startsWith('::ffff:')
-    ? address.split(':').slice(0, 4).join(':')
-    : address;
+  if (isIP(address) !== 6 || address.startsWith('::ffff:')) return address;
+  const [head = '', tail] = address.split('::');
+  const groups = head === '' ? [] : head.split(':');
+  const after = tail === undefined || tail === '' ? 0 : tail.split(':').length;
+  // `::` stands for as many groups of zeros as are missing.
+  if (tail !== undefined) groups.push(...Array.from({ length: 8 - groups.length - after }, () => '0'));
+  return groups.slice(0, 4).join(':');
 }

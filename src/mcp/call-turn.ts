@@ -8,18 +8,20 @@ export class CallClock {
   readonly restart: () => void;
   readonly stop: () => void;
 
-  constructor(timeoutMs: number, caller?: AbortSignal) {
+  /** `waitMs`: for the wait before the call is sent, where that is shorter than the timeout. */
+  constructor(timeoutMs: number, caller?: AbortSignal, waitMs = timeoutMs) {
     const controller = new AbortController();
     this.signal = controller.signal;
     this.end = (reason) => controller.abort(reason);
-    const timer = setTimeout(
-      () => this.end(new CallEnded('timeout', `No answer within ${timeoutMs} ms.`)),
-      timeoutMs,
-    );
+    const late = () => this.end(new CallEnded('timeout', `No answer within ${timeoutMs} ms.`));
+    let timer = setTimeout(late, Math.max(0, Math.min(waitMs, timeoutMs)));
     const onAbort = () => this.end(new CallEnded('aborted', 'The call was given up by its caller.'));
     if (caller?.aborted) onAbort();
     else caller?.addEventListener('abort', onAbort, { once: true });
-    this.restart = () => void timer.refresh();
+    this.restart = () => {
+      clearTimeout(timer);
+      timer = setTimeout(late, timeoutMs);
+    };
     this.stop = () => {
       clearTimeout(timer);
       caller?.removeEventListener('abort', onAbort);

@@ -126,7 +126,8 @@ export class SessionPool {
   }
 
   async #attempt<T>(call: PoolCall<T>): Promise<CallResult<T>> {
-    const clock = new CallClock(call.timeoutMs, call.signal);
+    const waitMs = call.sendBy === undefined ? call.timeoutMs : call.sendBy - Date.now();
+    const clock = new CallClock(call.timeoutMs, call.signal, waitMs);
     let connected = false;
     let placed = false;
     try {
@@ -144,7 +145,7 @@ export class SessionPool {
           throw new CallEnded('aborted', 'It was no longer wanted when its turn came.');
         }
         if (call.sendBy !== undefined && Date.now() > call.sendBy) {
-          throw new CallEnded('timeout', 'Its turn came too late.');
+          throw new CallEnded('aborted', 'Its turn came too late.');
         }
         if (!opened.session.retired) return await this.#send(opened.session, call, clock);
       }

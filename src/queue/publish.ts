@@ -1,5 +1,5 @@
 import type { Attempt, Decision } from '../run/attempt.js';
-import { outcomeDocument, type Subject, totalUsage } from '../run/outcome.js';
+import { outcomeDocument, type Subject } from '../run/outcome.js';
 import type { OutcomeDocument } from '../scrape/types.js';
 import type { Sink } from '../sinks/contract.js';
 import { type Keys, publicQueue } from './names.js';
@@ -57,7 +57,8 @@ export async function publishOutcome(
     longest,
     eventBound,
     document.items,
-    totalUsage(attempt) ?? '',
+    // As the document says: after a crash in here the attempt may know of a later bill.
+    document.usageUsd ?? '',
     longest,
     digest,
     attempt.scrape,

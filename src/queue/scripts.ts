@@ -183,6 +183,15 @@ if settled == tonumber(redis.call('HGET', KEYS[2], 'submitted')) then
 end
 return 1`,
   },
+  /** Ends the turn of a suspect, unless another has it by now. KEYS turn, turns. ARGV the turn, who had it. → 1 | 0 */
+  trawlEndTurn: {
+    keys: 2,
+    lua: `
+if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
+redis.call('DEL', KEYS[1])
+redis.call('HDEL', KEYS[2], ARGV[2])
+return 1`,
+  },
   /** KEYS a job. ARGV field, value …: written unless the job is gone. → 1 | 0 gone, and not brought back */
   trawlMend: {
     keys: 1,

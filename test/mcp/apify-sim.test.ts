@@ -88,8 +88,8 @@ describe('with the simulated server', () => {
     disabled: { refusal: 'tool', holdReason: 'tools_missing' },
     public_disabled: { refusal: 'tool', holdReason: 'tools_missing' },
     removed: { refusal: 'tool', holdReason: 'tools_missing' },
-    bad_input: { refusal: 'scrape', holdReason: null },
-    min_charge: { refusal: 'scrape', holdReason: null },
+    bad_input: { refusal: 'scrape', holdReason: null, kind: 'invalid_input' },
+    min_charge: { refusal: 'scrape', holdReason: null, kind: 'invalid_input' },
     server_error: { refusal: 'none', holdReason: null },
     unknown: { refusal: 'unknown', holdReason: null },
   };

@@ -203,8 +203,9 @@ describe('the request rate', () => {
     await late.describe();
     const before = fake.count('tools/call');
     const sendBy = Date.now() + 30;
+    // Nothing is wrong with the server: it is not held for that.
     expect(failureOf(await late.start({ ...start, sendBy }))).toMatchObject({
-      refusal: 'not_now',
+      refusal: 'none',
       noEffect: true,
     });
     expect(fake.count('tools/call')).toBe(before);

@@ -168,6 +168,18 @@ describe('with a token', () => {
     expect(answer.body).not.toMatch(/node_modules|\.ts:|\/tmp/);
   });
 
+  it.each([[{ attempt: 0 }], [{ attempt: '1' }], [{ attempts: 1 }], [[]], ['x']])(
+    'refuses to try again for the body %j',
+    async (body) => {
+      const answer = await fetch(`${site.url}/api/v1/scrapes/default/nobody/retry`, {
+        method: 'POST',
+        headers: { ...bearer, 'content-type': 'application/json' },
+        body: JSON.stringify(body),
+      });
+      expect(answer.status).toBe(400);
+    },
+  );
+
   it('takes the tool to pause from the body, as it may be written, and no other', async () => {
     const post = (verb: string, body: unknown) =>
       fetch(`${site.url}/api/v1/servers/apify/${verb}`, {

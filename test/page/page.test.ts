@@ -235,6 +235,16 @@ describe('with the keyboard alone', () => {
     await reader.sees(/Attempt 2/);
     // All slots are taken: it waits in the queue.
     expect(await (await site.bench.queue.getJob('default.broken'))?.getState()).toBe('waiting-children');
+    // Who lost the answer asks again, for the attempt that it saw.
+    const repeat = await fetch(`${site.url}/api/v1/scrapes/default/broken/retry`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
+      body: '{"attempt":1}',
+    });
+    expect(await repeat.json()).toEqual({
+      result: 'superseded',
+      message: 'Attempt 1 of default.broken was tried again already; its last is 2.',
+    });
     await reader.page.close();
   });
 

@@ -5,9 +5,9 @@ import { scrapeStatus } from '../../queue/status.js';
 import { jobKey } from '../../scrape/identity.js';
 import type { HttpParts } from '../parts.js';
 import { unknownScrape } from './looking.js';
-import { scrapeIn, serverIn, toolIn } from './requests.js';
+import { attemptIn, scrapeIn, serverIn, toolIn } from './requests.js';
 
-/** What a change led to, as a sentence for a person and a word for a program. Repeating a change does no harm. */
+/** What a change led to, as a sentence for a person and a word for a program. */
 interface Changed {
   readonly result: string;
   readonly message: string;
@@ -36,10 +36,17 @@ export function addChangingRoutes(app: FastifyInstance, parts: HttpParts): void 
     return done('cancel', { scrapeId: key }, { result, message });
   });
 
-  app.post('/scrapes/:batch/:id/retry', { config: { wish: 'change' } }, async ({ params }) => {
+  app.post('/scrapes/:batch/:id/retry', { config: { wish: 'change' } }, async ({ params, body }) => {
     const { batch, id } = scrapeIn(params);
+    const failed = attemptIn(body);
     const scrape = await scrapeStatus(parts, batch, id);
     if (scrape === null) throw unknownScrape(batch, id);
+    const last = scrape.outcome?.attempt ?? scrape.attempt?.n ?? null;
+    // A request that is sent again, by whoever lost its answer, must not pay for yet another run.
+    if (failed !== null && failed !== last) {
+      const message = `Attempt ${failed} of ${scrape.key} was tried again already; its last is ${last}.`;
+      return done('retry', { scrapeId: scrape.key }, { result: 'superseded', message });
+    }
     const retried = await retryScrape(queues, scrape);
     const message = {
       retrying: () => `Trying ${scrape.key} again: attempt ${'attempt' in retried ? retried.attempt : ''}.`,

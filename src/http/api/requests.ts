@@ -42,6 +42,23 @@ export function toolIn(parts: Pick<HttpParts, 'config'>, server: string, body: u
   );
 }
 
+/** The attempt in a body `{"attempt": 2}`, null without one. @throws TrawlError `usage_invalid` */
+export function attemptIn(body: unknown): number | null {
+  if (body === undefined || body === null) return null;
+  const { attempt, ...rest } = body as { attempt?: unknown };
+  if (
+    typeof body !== 'object' ||
+    Array.isArray(body) ||
+    Object.keys(rest).length > 0 ||
+    !isAttempt(attempt)
+  ) {
+    throw invalid('Expected no body, or {"attempt": N}, the attempt that failed.');
+  }
+  return attempt;
+}
+
+const isAttempt = (value: unknown): value is number => Number.isSafeInteger(value) && Number(value) > 0;
+
 /** One of a few words in a query, `fallback` when it is absent. @throws TrawlError `usage_invalid` */
 export function wordIn<const T extends string>(
   query: unknown,

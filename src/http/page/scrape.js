@@ -35,6 +35,9 @@ export function scrapeView(scrape) {
     ),
   );
 
+  /** The attempt that is shown as failed. @type {number | null} */
+  let shown = null;
+
   async function onCancel() {
     const text = 'Its run is aborted. Pages that were written stay; what was spent stays spent.';
     if (await confirm(`Cancel ${key}?`, text, 'Cancel the scrape')) await say(() => change(`${path}/cancel`));
@@ -43,12 +46,14 @@ export function scrapeView(scrape) {
   async function onRetry() {
     const text =
       'A new run is started and paid for. The results of earlier attempts are kept beside the new ones.';
-    if (await confirm(`Try ${key} again?`, text, 'Try again')) await say(() => change(`${path}/retry`));
+    if (await confirm(`Try ${key} again?`, text, 'Try again'))
+      await say(() => change(`${path}/retry`, shown === null ? undefined : { attempt: shown }));
   }
 
   async function refresh() {
     const found = await read(path);
     const { now } = found;
+    shown = found.scrape.attempt;
     setText(pill, wordOf(found.scrape));
     pill.dataset.tone = found.scrape.class ?? 'calm';
     message.replaceChildren(foreign(found.scrape.message ?? found.scrape.statusMessage ?? ''));
