@@ -189,7 +189,9 @@ describe('traces', { timeout: patient }, () => {
     }
     expect(of('not-sampled')).toEqual([]);
   });
+});
 
+describe.concurrent('traces that nobody reads', { timeout: patient }, () => {
   it('that nobody takes hold nothing up', async () => {
     const { folder, collector } = await open('hangs', 'hangs');
     const ids = Array.from({ length: 40 }, (_, index) => `s${index}`);
