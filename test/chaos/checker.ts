@@ -259,7 +259,12 @@ class Checker {
       ? state.failedReason === outcome.message
       : isDeepStrictEqual(state.returnvalue, outcome);
     if (!told || !isDeepStrictEqual(state.progress, outcome)) {
-      this.breach('wrongDocuments', `the public job ${job.key} ended otherwise than its outcome.json says`);
+      const { failedReason, progress, returnvalue } = state;
+      const said = JSON.stringify({ failedReason, progress, returnvalue }).slice(0, 2_000);
+      this.breach(
+        'wrongDocuments',
+        `the public job ${job.key} ended otherwise than its outcome.json: ${said}`,
+      );
     }
   }
 
