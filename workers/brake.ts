@@ -55,19 +55,23 @@ export class Brake {
   ): Promise<void> {
     const verdict = verdictOf(outcome);
     if (verdict === null || !this.isOurs(server, tool)) return;
-    const held = await this.holdOf(server, tool);
+    const key = this.keys.brakeWindow(server, tool);
+    const [hold, verdicts] = (await this.redis.trawlBrake(
+      key,
+      this.keys.tools(server),
+      tool,
+      verdict === 'bad' ? '1' : '0',
+      this.config.brake.window,
+      lifetimeMs,
+      startedAt ?? now,
+    )) as [string, string | undefined];
     // Runs begun before the hold say nothing of what its trials are to show.
-    if (held?.proof === 'runs' && (startedAt ?? now) < held.since) return;
-    const key = `${this.keys.tools(server)}:window:${tool}`;
-    const replies = await this.redis
-      .multi()
-      .lpush(key, verdict === 'bad' ? '1' : '0')
-      .ltrim(key, 0, this.config.brake.window - 1)
-      .pexpire(key, lifetimeMs)
-      .lrange(key, 0, -1)
-      .exec();
-    const window = (replies?.[3]?.[1] ?? []) as string[];
-    if (held !== null) return held.proof === 'runs' ? this.reconsider(server, tool, key, window) : undefined;
+    if (verdicts === undefined) return;
+    const window = [...verdicts];
+    if (hold !== '') {
+      const { proof } = JSON.parse(hold) as Hold;
+      return proof === 'runs' ? this.reconsider(server, tool, key, window) : undefined;
+    }
     if (window.length < this.config.brake.window) return;
     const bad = window.filter((entry) => entry === '1').length;
     if (bad / window.length < this.config.brake.badRatio) return;
@@ -77,11 +81,6 @@ export class Brake {
   private isOurs(server: string, tool: string): boolean {
     const { servers } = this.config;
     return Object.hasOwn(servers, server) && Object.hasOwn(servers[server]?.tools ?? {}, tool);
-  }
-
-  private async holdOf(server: string, tool: string): Promise<Hold | null> {
-    const held = await this.redis.hget(this.keys.tools(server), tool);
-    return held === null ? null : (JSON.parse(held) as Hold);
   }
 
   private async pull(

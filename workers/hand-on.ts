@@ -8,11 +8,9 @@ import type { Step } from './stage.js';
  * The slot goes to the run, the poll job is added; doing it again does nothing. A scrape that was cancelled while its start
  * was under way goes straight to its abort.
  */
-export async function handOn(ctx: WorkerContext, step: Step): Promise<void> {
+export async function handOn(ctx: WorkerContext, step: Step, tool: string): Promise<void> {
   const { slots } = ctx.server(step.server);
-  await slots.toRun(step.attempt.scrape);
-  const { attempt } = await ctx.store.load(step.attempt.scrape);
-  if (attempt !== null && attempt.cancelledAt !== null) {
+  if (await slots.handOn(step.attempt.scrape, tool)) {
     return ctx.queues.addStage('abort', step.attempt, step.server);
   }
   await ctx.queues.addStage('poll', step.attempt, step.server, { delayMs: ctx.config.poll.intervalMs });

@@ -12,13 +12,7 @@ export class RecentStarts {
   ) {}
 
   async add(server: string, scrape: string, at: number): Promise<void> {
-    const key = this.keys.recent(server);
-    await this.redis
-      .multi()
-      .zadd(key, at, scrape)
-      .zremrangebyscore(key, 0, at - rememberedMs)
-      .pexpire(key, rememberedMs)
-      .exec();
+    await this.redis.trawlRecent(this.keys.recent(server), at, scrape, rememberedMs);
   }
 
   async between(server: string, from: number, to: number): Promise<string[]> {

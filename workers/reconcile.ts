@@ -23,7 +23,7 @@ export async function toSearch(ctx: WorkerContext, step: Step): Promise<Next> {
   if ((await ctx.store.advance(attempt, step.lock, from, null, patch)) === 'stale') {
     // Its run is known after all: a progress notification named it before the answer was lost.
     const { attempt: now } = await ctx.store.load(attempt.scrape);
-    if (now?.n === attempt.n && now.phase === 'running') await handOn(ctx, step);
+    if (now?.n === attempt.n && now.phase === 'running') await handOn(ctx, step, now.spec?.tool ?? '');
     return complete;
   }
   await ctx.server(server).slots.toRun(attempt.scrape);
@@ -63,7 +63,7 @@ export async function search(ctx: WorkerContext, step: Step): Promise<Next> {
         { event: 'start.adopted', scrapeId: attempt.scrape, runId: after.runId, server },
         'the run of an unanswered start was found and adopted',
       );
-      await handOn(ctx, step);
+      await handOn(ctx, step, attempt.spec?.tool ?? '');
       return { do: 'snooze', until: ctx.now() };
     }
     case 'wait': {

@@ -11,7 +11,8 @@ const lifetimeMs = 3_600_000;
 
 /**
  * Start refusals we do not recognise. One alone rejects its scrape, but only after a wait: when five different scrapes of a
- * tool meet them in a row, the tool is held and those five go back. No refused start is made again in between.
+ * tool meet them in a row, the tool is held and those five go back. No refused start is made again in between. A start that works ends the streak (`handOn`);
+ * who still waits with a refusal is rejected when its wait is over.
  */
 export class RefusalStreaks {
   constructor(
@@ -19,12 +20,9 @@ export class RefusalStreaks {
     private readonly keys: Keys,
   ) {}
 
-  /** The refusal a scrape has waited with long enough, forgotten by this call; null when there is none. */
-  async ripe(server: string, tool: string, scrape: string): Promise<string | null> {
-    const key = this.pendingKey(server, tool);
-    const message = await this.redis.hget(key, scrape);
-    if (message !== null) await this.redis.hdel(key, scrape);
-    return message;
+  /** A scrape has waited with its refusal long enough, and is rejected for it. */
+  async forget(server: string, tool: string, scrape: string): Promise<void> {
+    await this.redis.hdel(this.keys.refusals(server, tool), scrape);
   }
 
   async unrecognised(ctx: WorkerContext, step: Step, tool: string, decision: Decision): Promise<Next> {
@@ -32,8 +30,8 @@ export class RefusalStreaks {
     const patch = { intentAt: null, asked: null, startedAt: null, deadlineAt: null };
     const from = { lowest: 'queued', highest: 'starting' } as const;
     if ((await ctx.store.advance(attempt, step.lock, from, null, patch)) === 'stale') return complete;
-    const pending = this.pendingKey(server, tool);
-    const streak = this.streakKey(server, tool);
+    const pending = this.keys.refusals(server, tool);
+    const streak = this.keys.refusalStreak(server, tool);
     await this.redis
       .multi()
       .hset(pending, attempt.scrape, decision.message)
@@ -60,18 +58,5 @@ export class RefusalStreaks {
       return { do: 'snooze', until: await ctx.holds.park(server, tool, step.job.id as string, ctx.now()) };
     }
     return { do: 'snooze', until: ctx.now() + ctx.timing.refusalPatienceMs };
-  }
-
-  /** A start that worked ends the streak; who still waits with a refusal is rejected when its wait is over. */
-  async endStreak(server: string, tool: string): Promise<void> {
-    await this.redis.del(this.streakKey(server, tool));
-  }
-
-  private pendingKey(server: string, tool: string): string {
-    return `${this.keys.tools(server)}:refused:${tool}`;
-  }
-
-  private streakKey(server: string, tool: string): string {
-    return `${this.keys.tools(server)}:streak:${tool}`;
   }
 }

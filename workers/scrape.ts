@@ -162,8 +162,7 @@ async function accept(ctx: WorkerContext, job: Job, token: string, scrape: Scrap
         },
         'scrape accepted',
       );
-      const { attempt } = await ctx.store.load(jobKey(scrape.batch, scrape.id));
-      if (attempt === null) throw new Error('no attempt after accepting it');
+      const { attempt } = accepted;
       if (attempt.cancelledAt !== null) {
         return refuseAs(ctx, job, scrape, attempt, 'cancelled', cancelledMessage(attempt));
       }

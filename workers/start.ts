@@ -52,7 +52,7 @@ async function start(ctx: WorkerContext, server: ServerConfig, step: Step, gate:
       case 'nothing':
         return complete;
       case 'hand_on':
-        await handOn(ctx, step);
+        await handOn(ctx, step, attempt.spec?.tool ?? '');
         return complete;
       case 'settle':
         return await settle(ctx, step, before.decision);
@@ -103,13 +103,15 @@ async function bindAndStart(
 ): Promise<Started> {
   const { slots } = ctx.server(server.name);
   const key = step.attempt.scrape;
-  const block = await ctx.holds.toolBlock(server.name, scrape.tool);
+  const { block, refusal } = await ctx.holds.against(server.name, scrape.tool, key);
   if (block.do === 'blocked') {
     const until = await ctx.holds.park(server.name, scrape.tool, step.job.id as string, step.now);
     return without({ do: 'snooze', until });
   }
-  const refusal = await ctx.refusals.ripe(server.name, scrape.tool, key);
-  if (refusal !== null) return without(await settle(ctx, step, decide('rejected', refusal, step.now)));
+  if (refusal !== null) {
+    await ctx.refusals.forget(server.name, scrape.tool, key);
+    return without(await settle(ctx, step, decide('rejected', refusal, step.now)));
+  }
   switch (await slots.bind(ticket.member, key, memoryOf(server, scrape))) {
     case 'bound':
       break;
@@ -149,24 +151,21 @@ async function startRun(
   const refusedInput = await checkAgainstServer(ctx, port, scrape, step);
   if (refusedInput !== null) return without(refusedInput);
   const intentAt = ctx.now();
-  const written = await ctx.store.advance(
-    step.attempt,
-    step.lock,
-    { lowest: 'queued', highest: 'starting' },
-    'starting',
-    {
-      intentAt,
-      startedAt: intentAt,
-      deadlineAt: intentAt + scrape.deadlineMs,
-      spec: runSpec(scrape),
-      digest: digestOf(scrape.tool, scrape.input, scrape.server),
-      asked: { tool: scrape.tool, input: scrape.input },
-      stallBase: step.stallBase,
-    },
-  );
+  const intent = {
+    intentAt,
+    startedAt: intentAt,
+    deadlineAt: intentAt + scrape.deadlineMs,
+    spec: runSpec(scrape),
+    digest: digestOf(scrape.tool, scrape.input, scrape.server),
+    asked: { tool: scrape.tool, input: scrape.input },
+    stallBase: step.stallBase,
+  };
+  const queued = { lowest: 'queued', highest: 'starting' } as const;
+  const [written] = await Promise.all([
+    ctx.store.advance(step.attempt, step.lock, queued, 'starting', intent),
+    ctx.recent.add(server.name, step.attempt.scrape, intentAt),
+  ]);
   if (written === 'stale') return without(complete);
-  const key = step.attempt.scrape;
-  await ctx.recent.add(server.name, key, intentAt);
   const attempt = { ...step.attempt, intentAt };
   const last = lastLook(ctx, attempt);
   /** Whether a progress notification named the run, and it was saved. */
@@ -281,8 +280,7 @@ async function started(
       return { next: complete, keepsSlot: true };
   }
   ctx.log.info({ event: 'scrape.started', ...ids, tool: scrape.tool }, 'run started');
-  await handOn(ctx, step);
-  await Promise.all([ctx.refusals.endStreak(server.name, scrape.tool), ctx.holds.endCoolDowns(server.name)]);
+  await handOn(ctx, step, scrape.tool);
   if (probing.server) await lift(ctx, server.name);
   if (probing.tool !== null && probing.tool.proof !== 'runs') await liftTool(ctx, server.name, scrape.tool);
   return { next: complete, keepsSlot: true };

@@ -1,7 +1,9 @@
+import type { Attempt } from '../run/attempt.js';
 import { outcomeClass } from '../run/outcome.js';
 import { digestOf, jobKey } from '../scrape/identity.js';
 import type { OutcomeDocument, Scrape } from '../scrape/types.js';
 import type { Sink } from '../sinks/contract.js';
+import { attemptOf } from './attempt-store.js';
 import type { Keys } from './names.js';
 import type { ScriptedRedis } from './scripts.js';
 
@@ -13,7 +15,7 @@ export interface AcceptDeps {
 }
 
 export type Accepted =
-  | { readonly do: 'start' }
+  | { readonly do: 'start'; readonly attempt: Attempt }
   /** Known in Redis under another public job, or accepted a moment ago. */
   | { readonly do: 'known' }
   /** Settled on disk: nothing is started. */
@@ -46,7 +48,7 @@ export async function acceptScrape(
     // Redis may have forgotten a scrape that was under way: its pages are of another run than the one to come.
     number = (await deps.sink.lastAttempt(scrape.batch, scrape.id)) + 1;
   }
-  const reply = await deps.redis.trawlAccept(
+  const [known, cancel, batchCancel] = (await deps.redis.trawlAccept(
     deps.keys.attempt(key),
     deps.keys.batch(scrape.batch),
     deps.keys.waiting(key),
@@ -56,12 +58,18 @@ export async function acceptScrape(
     Math.max(deps.keep.settledMs, deps.keep.failedMs),
     number,
     key,
-  );
-  if (reply !== 1) {
-    const known = (reply as (string | null)[])[1];
-    return known !== null && known !== '' && known !== digest ? conflict(key) : { do: 'known' };
-  }
-  return { do: 'start' };
+  )) as [string, (string | null)?, (string | null)?];
+  if (cancel === undefined) return known !== '' && known !== digest ? conflict(key) : { do: 'known' };
+  const fields = {
+    n: String(number),
+    ph: '0',
+    at: String(submittedAt),
+    ...(jobId === key ? {} : { job: jobId, dg: digest }),
+    ...(cancel === null ? {} : { cx: cancel }),
+  };
+  const attempt = attemptOf(key, fields, batchCancel ?? null);
+  if (attempt === null) throw new Error('an attempt with a number and a phase');
+  return { do: 'start', attempt };
 }
 
 export function conflict(key: string): { do: 'conflict'; message: string } {

@@ -13,6 +13,18 @@ import { type Keys, publicQueue } from './names.js';
 import { eventBound } from './publish.js';
 import type { ScriptedRedis } from './scripts.js';
 
+/** An attempt's hash as the attempt, with a cancel of its whole batch taken into account; null when there is none. */
+export function attemptOf(
+  scrape: string,
+  fields: Record<string, string>,
+  batchCancel: string | null,
+): Attempt | null {
+  const attempt = decodeAttempt(scrape, fields);
+  if (attempt === null || batchCancel === null || attempt.cancelledAt !== null) return attempt;
+  const begunAt = Number(fields.bt ?? attempt.submittedAt);
+  return begunAt <= Number(batchCancel) ? { ...attempt, cancelledAt: Number(batchCancel) } : attempt;
+}
+
 export { type AttemptPatch, blankAttempt } from './attempt-fields.js';
 
 /** The lock of the job that works on an attempt; every write proves that it still holds it. */
@@ -67,16 +79,9 @@ export class AttemptStore {
       fields.ph === undefined && waiting !== null
         ? { ...fields, n: waiting, ph: '0', at: added ?? '0' }
         : fields;
-    const attempt = decodeAttempt(scrape, known);
     const published =
       fields.ph === '6' ? { outcome: fields.oc ?? '', finishes: Number(fields.am ?? 0) } : null;
-    if (attempt === null || typeof batchCancel !== 'string') return { attempt, published };
-    const begunAt = Number(fields.bt ?? attempt.submittedAt);
-    const covered = attempt.cancelledAt === null && begunAt <= Number(batchCancel);
-    return {
-      attempt: covered ? { ...attempt, cancelledAt: Number(batchCancel) } : attempt,
-      published,
-    };
+    return { attempt: attemptOf(scrape, known, batchCancel), published };
   }
 
   /** Where attempts stand, in one round trip, for lists: null where there is no hash (it only waits, or is gone). */

@@ -85,11 +85,6 @@ export class Holds {
     return { ms, began: began === 1 };
   }
 
-  /** A start was taken: the next cool-down is a short one again. */
-  async endCoolDowns(server: string): Promise<void> {
-    await this.redis.hdel(this.keys.server(server), 'coolFails');
-  }
-
   async holdTool(
     server: string,
     tool: string,
@@ -137,11 +132,30 @@ export class Holds {
   }
 
   /**
-   * Whether a tool's job may start now. A held tool lets one start through every 5 minutes as a probe; a paused one lets
-   * none.
+   * Whether a tool's job may start now, and the refusal that its scrape waits with. A held tool lets one start through every
+   * 5 minutes as a probe; a paused one lets none.
    */
-  async toolBlock(server: string, tool: string): Promise<ToolBlock> {
-    const [held, paused] = await this.redis.hmget(this.keys.tools(server), tool, pauseField(tool));
+  async against(
+    server: string,
+    tool: string,
+    scrape: string,
+  ): Promise<{ readonly block: ToolBlock; readonly refusal: string | null }> {
+    const [held, paused, refusal] = (await this.redis.trawlAgainst(
+      this.keys.tools(server),
+      this.keys.refusals(server, tool),
+      tool,
+      pauseField(tool),
+      scrape,
+    )) as (string | null)[];
+    return { block: await this.toolBlock(server, tool, held, paused), refusal: refusal ?? null };
+  }
+
+  private async toolBlock(
+    server: string,
+    tool: string,
+    held: string | null | undefined,
+    paused: string | null | undefined,
+  ): Promise<ToolBlock> {
     if (paused) {
       return {
         do: 'blocked',
@@ -154,7 +168,7 @@ export class Holds {
     return { do: probe === 'OK' ? 'probe' : 'blocked', hold };
   }
 
-  /** A held tool whose next probe is due gets one of its parked jobs back; `toolBlock` lets it through. */
+  /** A held tool whose next probe is due gets one of its parked jobs back; `against` lets it through. */
   async unparkProbes(server: string): Promise<void> {
     for (const [tool, { hold, pausedSince }] of Object.entries((await this.state(server)).tools)) {
       if (hold === null || pausedSince !== null) continue;

@@ -99,6 +99,21 @@ export class Keys {
     return `${this.prefix}:tools:${server}`;
   }
 
+  /** Hash: scrape → a refusal nobody knows that it waits with, to see whether others of its tool meet it too. */
+  refusals(server: string, tool: string): string {
+    return `${this.tools(server)}:refused:${tool}`;
+  }
+
+  /** Set: scrapes of a tool whose starts were refused in a row, for a reason nobody knows. */
+  refusalStreak(server: string, tool: string): string {
+    return `${this.tools(server)}:streak:${tool}`;
+  }
+
+  /** List: the last verdicts on a tool, newest first. */
+  brakeWindow(server: string, tool: string): string {
+    return `${this.tools(server)}:window:${tool}`;
+  }
+
   /** Set: tools of which start jobs are set aside while they are held or paused. */
   parked(server: string): string {
     return `${this.prefix}:parked:${server}`;

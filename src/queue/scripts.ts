@@ -12,16 +12,15 @@ const scripts = {
    * First sight of a scrape. While it only waits, its attempt is one field (its number) of a bucket that many share: a
    * hash of its own would cost 220 bytes a waiting scrape, a field on the job's hash 120. Only a job whose id another
    * program chose gets one at once. KEYS attempt, batch, bucket. ARGV bullId ('' when it equals the scrape), submittedAt,
-   * digest, batchTtl, attempt number, scrape. → 1 accepted | {bullId, digest, phase} of the one that is known already
+   * digest, batchTtl, attempt number, scrape. → {'', cancel of the scrape, cancel of its batch} accepted |
+   * {digest} of the one that is known already ('' when it only waits)
    */
   trawlAccept: {
     keys: 3,
     lua: `
-if redis.call('HEXISTS', KEYS[1], 'ph') == 1 then
-  return redis.call('HMGET', KEYS[1], 'job', 'dg', 'ph', 'n')
-end
-local waiting = redis.call('HGET', KEYS[3], ARGV[6])
-if waiting then return {'', '', '0', waiting} end
+local cur = redis.call('HMGET', KEYS[1], 'ph', 'dg', 'cx')
+if cur[1] then return {cur[2] or ''} end
+if redis.call('HEXISTS', KEYS[3], ARGV[6]) == 1 then return {''} end
 if ARGV[1] == '' then
   redis.call('HSET', KEYS[3], ARGV[6], ARGV[5])
 else
@@ -31,7 +30,7 @@ end
 redis.call('HINCRBY', KEYS[2], 'submitted', 1)
 redis.call('HSETNX', KEYS[2], 'since', ARGV[2])
 redis.call('PEXPIRE', KEYS[2], ARGV[4])
-return 1`,
+return {'', cur[3], redis.call('HGET', KEYS[2], 'cx')}`,
   },
   /**
    * One look at a scrape. KEYS attempt, batch, bucket, public job. ARGV scrape → {the hash, cancel of the batch, number of
@@ -270,6 +269,60 @@ end
 if tonumber(ARGV[6]) > 0 then redis.call('HSET', KEYS[2], ARGV[2], ARGV[5]) end
 if score ~= 'inf' then redis.call('ZADD', KEYS[1], now + tonumber(ARGV[3]), ARGV[2]) end
 return 1`,
+  },
+  /**
+   * A start made a run: the slot is the run's from now on, and what its server and tool were held or counted for by starts
+   * that were refused is over. KEYS slots, attempt, batch, server state, streak of the tool's refusals. ARGV scrape → 1 when
+   * the scrape was cancelled meanwhile, with its batch or alone
+   */
+  trawlHandOn: {
+    keys: 5,
+    lua: `
+redis.call('ZADD', KEYS[1], 'inf', ARGV[1])
+redis.call('HDEL', KEYS[4], 'coolFails')
+redis.call('DEL', KEYS[5])
+local cur = redis.call('HMGET', KEYS[2], 'cx', 'bt', 'at')
+if cur[1] then return 1 end
+local batch = redis.call('HGET', KEYS[3], 'cx')
+if batch and tonumber(cur[2] or cur[3] or '0') <= tonumber(batch) then return 1 end
+return 0`,
+  },
+  /** Remembers a start. KEYS recent starts. ARGV when, scrape, how long it is remembered */
+  trawlRecent: {
+    keys: 1,
+    lua: `
+redis.call('ZADD', KEYS[1], ARGV[1], ARGV[2])
+redis.call('ZREMRANGEBYSCORE', KEYS[1], 0, ARGV[1] - ARGV[3])
+redis.call('PEXPIRE', KEYS[1], ARGV[3])
+return 1`,
+  },
+  /**
+   * Counts a verdict on a tool in its brake's window, unless its run began before the hold that is to be tried. KEYS window,
+   * tools. ARGV tool, '1' bad or '0' good, length of the window, lifetime, when the run began → {the tool's hold ('' none),
+   * the window's entries, newest first} | {hold} when the verdict does not count
+   */
+  trawlBrake: {
+    keys: 2,
+    lua: `
+local held = redis.call('HGET', KEYS[2], ARGV[1]) or ''
+if held ~= '' then
+  local hold = cjson.decode(held)
+  if hold.proof == 'runs' and tonumber(ARGV[5]) < hold.since then return {held} end
+end
+redis.call('LPUSH', KEYS[1], ARGV[2])
+redis.call('LTRIM', KEYS[1], 0, ARGV[3] - 1)
+redis.call('PEXPIRE', KEYS[1], ARGV[4])
+return {held, table.concat(redis.call('LRANGE', KEYS[1], 0, -1))}`,
+  },
+  /**
+   * What stands against a tool's next start. KEYS tools, refusals waiting. ARGV tool, field of its pause, scrape → {hold,
+   * paused since, the refusal this scrape waits with}
+   */
+  trawlAgainst: {
+    keys: 2,
+    lua: `
+local block = redis.call('HMGET', KEYS[1], ARGV[1], ARGV[2])
+return {block[1], block[2], redis.call('HGET', KEYS[2], ARGV[3])}`,
   },
   /** KEYS slots. ARGV lifetime, scrape …: renews slots whose start is under way; a run's slot needs no renewal. */
   trawlRenew: {

@@ -80,6 +80,24 @@ export class Slots {
     this.starting.delete(scrape);
   }
 
+  /**
+   * `toRun` after a start that was taken: the server's next cool-down is a short one again, and a streak of refusals of
+   * this tool is over.
+   * @returns whether the scrape was cancelled meanwhile, alone or with its batch
+   */
+  async handOn(scrape: string, tool: string): Promise<boolean> {
+    const reply = await this.redis.trawlHandOn(
+      this.keys.slots(this.server),
+      this.keys.attempt(scrape),
+      this.keys.batch(scrape.slice(0, scrape.indexOf('.'))),
+      this.keys.server(this.server),
+      this.keys.refusalStreak(this.server, tool),
+      scrape,
+    );
+    this.starting.delete(scrape);
+    return reply === 1;
+  }
+
   /** Of a run that is over. */
   async release(...members: string[]): Promise<void> {
     await this.remove(members, false);

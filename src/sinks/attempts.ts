@@ -17,7 +17,7 @@
  * On NFS a mover that was frozen may still know `moving/` by its handle (as long as its client's attribute cache lasts); the
  * look just before each move makes that window the length of two calls.
  */
-import { mkdir, readdir, rename, rm } from 'node:fs/promises';
+import { mkdir, readdir, rename } from 'node:fs/promises';
 import { join } from 'node:path';
 import { TrawlError } from '../errors.js';
 import { SinkHeldError, type SinkTarget } from './contract.js';
@@ -29,6 +29,7 @@ import {
   randomName,
   readSmall,
   removeStale,
+  removeTree,
   writeDurably,
 } from './durable.js';
 import { errnoOf, notADirectory } from './held.js';
@@ -59,20 +60,21 @@ const attemptDir = (scrapeDir: string, attempt: number): string => join(scrapeDi
 /**
  * Opens this attempt in an existing scrape directory, or finds it open; `moved` counts the leftovers that went to the
  * archive. What was moved is durable, the new attempt itself only after the caller syncs the directory: until then a power
- * failure leaves nothing but a begin to be repeated. Throws `attempt_superseded`, `job_conflict`.
+ * failure leaves nothing but a begin to be repeated. `fresh`: the caller has just made the scrape directory. Throws `attempt_superseded`, `job_conflict`.
  */
 export async function openAttempt(
   scrapeDir: string,
   target: SinkTarget,
   gzip: boolean,
   directories: DirectorySync,
+  fresh: boolean,
 ): Promise<{ attempt: OpenAttempt; made: boolean; moved: number }> {
   if (!Number.isSafeInteger(target.attempt) || target.attempt < 1 || target.attempt > maxAttempts) {
     throw new TrawlError('job_invalid', `There is no attempt ${target.attempt}`);
   }
   let moved = 0;
   let made = false;
-  if ((await kindOf(attemptDir(scrapeDir, target.attempt))) === 'none') {
+  if (fresh || (await kindOf(attemptDir(scrapeDir, target.attempt))) === 'none') {
     for (let earlier = 1; earlier < target.attempt; earlier++)
       moved += await retire(scrapeDir, earlier, directories);
     made = await create(scrapeDir, { attempt: target.attempt, digest: target.digest, gzip }, true);
@@ -130,9 +132,14 @@ export async function highestAttempt(scrapeDir: string): Promise<number> {
 }
 
 /** Removes unpublished files that a crash left; a living writer of the same attempt notices and writes again. */
+export async function sweepOpen(open: string): Promise<void> {
+  await removeStale(open, await list(open), [unpublished]);
+}
+
+/** `sweepOpen`, and attempts that a crash left half made. */
 export async function sweep(scrapeDir: string, open: string): Promise<void> {
   await Promise.all([
-    list(open).then((names) => removeStale(open, names, [unpublished])),
+    sweepOpen(open),
     list(scrapeDir).then((names) => removeStale(scrapeDir, names, [preparing])),
   ]);
 }
@@ -183,7 +190,7 @@ async function create(scrapeDir: string, file: AttemptFile, open: boolean): Prom
       await rename(draft, attemptDir(scrapeDir, file.attempt));
       return true;
     } catch (error) {
-      await rm(draft, { force: true, recursive: true });
+      await removeTree(draft);
       const code = errnoOf(error);
       if (code === 'ENOTEMPTY' || code === 'EEXIST') return false;
       // Another process swept our draft away as stale; the scrape directory itself missing ends here as well.

@@ -142,6 +142,11 @@ async function syncDirectory(dir: string): Promise<void> {
   }
 }
 
+/** Also while its owner, alive after all, still puts something into it. */
+export async function removeTree(path: string): Promise<void> {
+  await rm(path, { force: true, recursive: true, maxRetries: 5, retryDelay: 20 });
+}
+
 /** Removes the entries of `dir` that begin with one of `prefixes`: what a crash left behind. */
 export async function removeStale(
   dir: string,
@@ -149,5 +154,5 @@ export async function removeStale(
   prefixes: readonly string[],
 ): Promise<void> {
   const stale = names.filter((name) => prefixes.some((prefix) => name.startsWith(prefix)));
-  await Promise.all(stale.map((name) => rm(join(dir, name), { force: true, recursive: true })));
+  await Promise.all(stale.map((name) => removeTree(join(dir, name))));
 }

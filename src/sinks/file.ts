@@ -14,6 +14,7 @@ import {
   readAttempt,
   superseded,
   sweep,
+  sweepOpen,
   unpublished,
 } from './attempts.js';
 import { type Sink, SinkHeldError, type SinkPage, type SinkRecord, type SinkTarget } from './contract.js';
@@ -81,7 +82,11 @@ class FileSink implements Sink {
 
   begin(target: SinkTarget): Promise<void> {
     return this.#guard(async () => {
-      this.#entered.delete(entryKey(target));
+      const key = entryKey(target);
+      const known = this.#entered.get(key);
+      // Entered before, and nobody has closed it since.
+      if (known && known.digest === target.digest && (await kindOf(known.open)) === 'dir') return;
+      this.#entered.delete(key);
       const { open, made } = await this.#enter(target);
       if (!made) await sweep(this.#scrapeDir(target), open);
     });
@@ -131,7 +136,8 @@ class FileSink implements Sink {
         const { existed } = await this.#publish(target, async () => ({ path, data }));
         const entry = this.#entered.get(entryKey(target));
         this.#entered.delete(entryKey(target));
-        if (entry) await sweep(this.#scrapeDir(target), entry.open);
+        // Who found the attempt made has swept beside it, on entering.
+        if (entry) await sweepOpen(entry.open);
         if (!existed) return outcome;
       } catch (error) {
         // Settled before a later attempt began: the document went to the archive and is still the one that counts.
@@ -148,8 +154,9 @@ class FileSink implements Sink {
   find(batch: string, id: string): Promise<{ outcome: OutcomeDocument; digest: string | null } | null> {
     return this.#guard(async () => {
       const dir = this.#scrapeDir({ batch, id });
-      if ((await kindOf(dirname(dir))) === 'other' || (await kindOf(dir)) === 'other')
-        throw notADirectory(dir);
+      const kind = await kindOf(dir);
+      if (kind === 'other' || (await kindOf(dirname(dir))) === 'other') throw notADirectory(dir);
+      if (kind === 'none') return null;
       const outcome = await readOutcome(join(dir, 'outcome.json'));
       if (!outcome) return null;
       return { outcome, digest: (await readAttempt(dir, outcome.attempt))?.digest ?? null };
@@ -240,8 +247,8 @@ class FileSink implements Sink {
     const known = this.#entered.get(key);
     if (known && known.digest === target.digest) return known;
     const dir = this.#scrapeDir(target);
-    await this.#makeScrapeDir(dir);
-    const { attempt, made, moved } = await openAttempt(dir, target, this.#gzip, this.#directories);
+    const fresh = await this.#makeScrapeDir(dir);
+    const { attempt, made, moved } = await openAttempt(dir, target, this.#gzip, this.#directories, fresh);
     if (moved > 0) {
       const { batch, id } = target;
       this.#log?.info(
@@ -266,7 +273,8 @@ class FileSink implements Sink {
     entry.anchored = true;
   }
 
-  async #makeScrapeDir(dir: string): Promise<void> {
+  /** True when it was not there. */
+  async #makeScrapeDir(dir: string): Promise<boolean> {
     const parent = dirname(dir);
     if (!this.#baseSeen) await this.#ensureBase();
     // Checked once a process: whoever can swap a directory of ours for a link has our rights already.
@@ -277,12 +285,12 @@ class FileSink implements Sink {
       this.#batches.add(parent);
     }
     try {
-      await makeDir(dir);
+      return await makeDir(dir);
     } catch (error) {
       if (errnoOf(error) !== 'ENOENT') throw error;
       await makeDir(parent);
       await this.#directories.sync(this.#base);
-      await makeDir(dir);
+      return await makeDir(dir);
     }
   }
 

@@ -101,7 +101,8 @@ describe('"not now"', () => {
     expect(spans).toEqual([5, 10, 20, 40, 80, 160, 300, 300, 300]);
     expect(limits).toEqual([7, 6, 5, 4, 3, 2, 1, 1, 1]);
     // A Retry-After that is longer is kept to; a start that is taken makes the next one short again.
-    await ctx.holds.endCoolDowns('apify');
+    await slots.handOn('default.a', yellowPages);
+    await slots.release('default.a');
     expect(await ctx.holds.coolDown('apify', 'rate_limit', null, false)).toEqual({ ms: 5_000, began: true });
     await ctx.redis.hset(state, 'coolUntil', Date.now() - 1, 'penaltyUntil', Date.now() - 1);
     expect((await ctx.holds.coolDown('apify', 'rate_limit', 42_000, false)).ms).toBe(42_000);
