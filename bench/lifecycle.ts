@@ -45,8 +45,12 @@ export async function lifecycle(): Promise<void> {
     const begun = performance.now();
     await queue.addBulk(jobs);
     const marks = await settledMarks(client, begun);
-    const usage = (await ask(worker, 'usage')) as { rss: number; cpu: { user: number; system: number } };
+    const usage = (await ask(worker, 'usage')) as { rss: number; cpu: Cpu };
     worker.kill('SIGKILL');
+    const others = {
+      redis: await redisCpuMs(client),
+      sim: cpuMs(((await ask(sim, 'usage')) as { cpu: Cpu }).cpu),
+    };
     const pages = countPages(join(dir, 'results'));
     const { child: loop, ready: looped } = await forkPart('./loop-part.ts', {
       url,
@@ -56,7 +60,7 @@ export async function lifecycle(): Promise<void> {
       atOnce: 512,
     });
     loop.kill();
-    report(marks, usage, pages, looped as { seconds: number; items: number });
+    report(marks, usage, others, pages, looped as { seconds: number; items: number });
   } finally {
     sim.kill('SIGKILL');
     await queue.close();
@@ -79,6 +83,20 @@ async function settledMarks(client: Redis, begun: number): Promise<number[]> {
   return marks;
 }
 
+/** Of the process, in microseconds, as Node tells it. */
+interface Cpu {
+  readonly user: number;
+  readonly system: number;
+}
+
+const cpuMs = ({ user, system }: Cpu): number => (user + system) / 1000;
+
+async function redisCpuMs(client: Redis): Promise<number> {
+  const info = await client.info('cpu');
+  const seconds = (name: string) => Number(new RegExp(`^${name}:([\\d.]+)`, 'm').exec(info)?.[1] ?? 0);
+  return (seconds('used_cpu_user') + seconds('used_cpu_sys')) * 1000;
+}
+
 function countPages(dir: string): number {
   return readdirSync(dir, { recursive: true }).filter((name) => /page-\d+\.ndjson$/.test(String(name)))
     .length;
@@ -86,7 +104,8 @@ function countPages(dir: string): number {
 
 function report(
   marks: readonly number[],
-  usage: { rss: number; cpu: { user: number; system: number } },
+  usage: { rss: number; cpu: Cpu },
+  others: { redis: number; sim: number },
   pages: number,
   loop: { seconds: number; items: number },
 ): void {
@@ -100,7 +119,8 @@ function report(
     `trawl, overall     ${overall.toFixed(0)}/s (first submission to last outcome: ${at(1).toFixed(1)} s, 5 s of it each dataset's verified end)`,
     `plain SDK loop     ${looped.toFixed(0)}/s (${loop.items} items)`,
     `ratio              ${(sustained / looped).toFixed(2)} sustained, ${(overall / looped).toFixed(2)} overall`,
-    `worker process     RSS ${(usage.rss / 1048576).toFixed(0)} MB, CPU ${((usage.cpu.user + usage.cpu.system) / 1000 / scrapes).toFixed(2)} ms a scrape`,
+    `worker process     RSS ${(usage.rss / 1048576).toFixed(0)} MB`,
+    `CPU a scrape       worker ${(cpuMs(usage.cpu) / scrapes).toFixed(2)} ms, Redis ${(others.redis / scrapes).toFixed(2)} ms, simulator ${(others.sim / scrapes).toFixed(2)} ms`,
   ];
   process.stdout.write(`${lines.join('\n')}\n`);
 }
