@@ -100,8 +100,8 @@ async function hasJob(
 }
 
 /**
- * Public jobs that BullMQ failed by itself, because they crashed their workers again and again or could not even be read:
- * they get the outcome `errored`, and a run under way is aborted.
+ * Public jobs that were failed by none of our workers, such as another program's on the same queue: they get an outcome, a
+ * run under way is aborted, and the job says what the outcome says.
  */
 export async function settleFailed(ctx: WorkerContext): Promise<void> {
   const place = placeOf(ctx);
@@ -131,18 +131,22 @@ async function settleErrored(
   submittedAt: number,
   reason: string,
 ): Promise<void> {
-  // A worker may be on its way from the outcome to the end of the job.
+  // Nobody has tried it again in the meantime.
   await delay(500);
+  if ((await ctx.redis.zscore(`${ctx.keys.queue(publicQueue)}:failed`, jobId)) === null) return;
   const named = splitJobKey(jobId) ?? { batch: defaultBatch, id: isId(jobId) ? jobId : safeId(jobId) };
   const loaded = await ctx.store.load(jobKey(named.batch, named.id));
   const attempt = loaded.attempt?.jobId === jobId ? loaded.attempt : null;
   if (attempt?.phase === 'done') return;
-  const message = `Its job crashed its workers or could not be read (${cleanText(reason, 200)}); look for the crash in the logs before you retry it.`;
+  const message = `Its job was failed by another program, not by Trawl (${cleanText(reason, 200)}); see to that before you retry it.`;
   ctx.log
     .module('fleet')
-    .error({ event: 'job.failed', jobId: cleanText(jobId, 80), message }, 'a job was given up');
+    .error({ event: 'job.failed', jobId: cleanText(jobId, 80), message }, 'a job was failed from outside');
   const say = (document: OutcomeDocument) =>
-    ctx.redis.trawlMend(ctx.keys.job(publicQueue, jobId), 'progress', JSON.stringify(document));
+    ctx.redis.trawlMend(
+      ctx.keys.job(publicQueue, jobId),
+      ...['progress', JSON.stringify(document), 'failedReason', document.message],
+    );
   if (attempt === null) {
     // Never accepted: there is nobody to tell but those who look at the job.
     const blank = blankAttempt(jobKey(named.batch, named.id), submittedAt);

@@ -1,14 +1,7 @@
-import {
-  DelayedError,
-  type Job,
-  UnrecoverableError,
-  WaitingChildrenError,
-  type Worker,
-  type WorkerOptions,
-} from 'bullmq';
-import { TrawlError } from '../src/errors.js';
+import { type Job, WaitingChildrenError, type Worker, type WorkerOptions } from 'bullmq';
 import { acceptScrape, conflict } from '../src/queue/accept.js';
 import type { Lock, Published } from '../src/queue/attempt-store.js';
+import { outcomeIn } from '../src/queue/known.js';
 import { publicQueue, type Stage, stageJobId } from '../src/queue/names.js';
 import { startPriorityOf } from '../src/queue/priority.js';
 import type { Attempt, Decision } from '../src/run/attempt.js';
@@ -20,9 +13,10 @@ import type { OutcomeDocument, Scrape } from '../src/scrape/types.js';
 import { SinkHeldError } from '../src/sinks/contract.js';
 import type { WorkerContext } from './context.js';
 import { FetchingWorker } from './fetching-worker.js';
+import { isDecision, isFlow, isOutOfHand } from './job-errors.js';
 import { factsOf, readPublicJob, type ScrapeFacts } from './public-job.js';
 import { publish } from './publish.js';
-import { endPoison, finish, later, refuse, refuseAs, turnAway } from './scrape-end.js';
+import { endPoison, finish, forgotten, later, lockOf, refuse, refuseAs, turnAway } from './scrape-end.js';
 import { workerOptions } from './stage.js';
 import { takeTurn } from './suspects.js';
 import { mendUnreadable } from './unreadable.js';
@@ -54,6 +48,11 @@ async function handle(ctx: WorkerContext, job: Job, token: string): Promise<Outc
   keepForRetention(ctx, job);
   try {
     const crashes = job.stalledCounter ?? 0;
+    if (job.deferredFailure) {
+      // BullMQ's last word on it, far beyond what a suspect is allowed.
+      const message = `Its job was given up (${cleanText(job.deferredFailure, 200)}) after ${crashes} crashes; look for the crash in the logs before you retry it.`;
+      return (await endPoison(ctx, job, message, true)) ?? (await take(ctx, job, token));
+    }
     const turn = await takeTurn(ctx, publicQueue, { id: job.id as string, token }, crashes);
     if (turn.do === 'wait') return await later(ctx, job, token, turn.ms);
     if (turn.do === 'give_up') {
@@ -81,8 +80,7 @@ async function handle(ctx: WorkerContext, job: Job, token: string): Promise<Outc
       );
       return later(ctx, job, token, 5_000);
     }
-    if (error instanceof Error && isFlow(error)) throw error;
-    if (error instanceof TrawlError && error.code === 'lock_lost') throw error;
+    if (isFlow(error) || isDecision(error)) throw error;
     if (isOutOfHand(error)) {
       ctx.log.warn(
         { event: 'lock.lost', jobId: job.id },
@@ -128,7 +126,7 @@ async function take(ctx: WorkerContext, job: Job, token: string): Promise<Outcom
   if (attempt === null) return read.ok ? accept(ctx, job, token, read.scrape) : refuse(ctx, job, read);
   if (attempt.jobId !== jobId) return duplicate(ctx, job, token, identity, attempt);
   const facts = factsOf(read, attempt) ?? identity;
-  const held = { ctx, job, token, facts, lock: { key: ctx.keys.lock(publicQueue, jobId), token } };
+  const held = { ctx, job, token, facts, lock: lockOf(ctx, job) };
   if (attempt.phase === 'done') return again(held, attempt, published);
   if (attempt.phase === 'decided' && attempt.decision !== null)
     return conclude(held, attempt, attempt.decision);
@@ -166,15 +164,14 @@ async function accept(ctx: WorkerContext, job: Job, token: string, scrape: Scrap
       if (attempt.cancelledAt !== null) {
         return refuseAs(ctx, job, scrape, attempt, 'cancelled', cancelledMessage(attempt));
       }
-      const lock = { key: ctx.keys.lock(publicQueue, job.id as string), token };
-      return park({ ctx, job, token, facts: scrape, lock }, attempt, 0);
+      return park({ ctx, job, token, facts: scrape, lock: lockOf(ctx, job) }, attempt, 0);
     }
     case 'conflict':
       ctx.log.warn({ event: 'scrape.conflict', scrapeId: jobKey(scrape.batch, scrape.id) }, accepted.message);
       return turnAway(ctx, job, scrape, accepted.message);
     case 'settled':
       ctx.metrics.scrapeDeduplicated(scrape.server);
-      return finish(job, accepted.outcome, scrape.onEmpty);
+      return finish(ctx, job, accepted.outcome, scrape.onEmpty);
     case 'known':
       return take(ctx, job, token);
     default:
@@ -200,7 +197,7 @@ async function duplicate(
     const settled = await ctx.sink.find(facts.batch, facts.id);
     if (settled !== null) {
       ctx.metrics.scrapeDeduplicated(facts.server);
-      return finish(job, settled.outcome, facts.onEmpty);
+      return finish(ctx, job, settled.outcome, facts.onEmpty);
     }
   }
   return later(ctx, job, token, 5_000);
@@ -217,10 +214,12 @@ async function digestOfWaiting(ctx: WorkerContext, jobId: string): Promise<strin
 async function again(held: Held, attempt: Attempt, published: Published | null): Promise<OutcomeDocument> {
   const { ctx, job, facts } = held;
   const settled = await ctx.sink.find(facts.batch, facts.id);
-  const document = settled?.outcome ?? (job.progress as OutcomeDocument);
+  // Results may have been moved away since; the job has kept the document.
+  const document =
+    settled?.outcome ?? outcomeIn(job.progress) ?? forgotten(attempt, facts, published, ctx.now());
   const retried = job.attemptsMade > (published?.finishes ?? 0);
   if (!retried || outcomeClass(document.outcome, facts.onEmpty) !== 'failure') {
-    return finish(job, document, facts.onEmpty);
+    return finish(ctx, job, document, facts.onEmpty);
   }
   await ctx.store.nextAttempt(
     attempt,
@@ -247,7 +246,7 @@ async function conclude(held: Held, attempt: Attempt, decision: Decision): Promi
   const { ctx, job, facts } = held;
   if (!shouldRetry(attempt, facts, decision)) {
     const document = await publish(ctx, attempt, facts, decision, job.attemptsMade);
-    return finish(job, document, facts.onEmpty);
+    return finish(ctx, job, document, facts.onEmpty);
   }
   await ctx.store.nextAttempt(attempt, held.lock, totalUsage(attempt), null, ctx.timing.claimAfterMs);
   ctx.metrics.retry(facts.server, decision.outcome);
@@ -330,18 +329,4 @@ function retention(ctx: WorkerContext): Pick<WorkerOptions, 'removeOnComplete' |
     removeOnComplete: { age: Math.ceil(settledMs / 1000), count: max },
     removeOnFail: { age: Math.ceil(failedMs / 1000), count: max },
   };
-}
-
-/** BullMQ's codes for a job that was removed, and for a lock that is gone or another's: nobody here is at fault. */
-function isOutOfHand(error: unknown): boolean {
-  const { code } = error as { code?: unknown };
-  return error instanceof Error && (code === -1 || code === -2 || code === -6);
-}
-
-function isFlow(error: Error): boolean {
-  return (
-    error instanceof DelayedError ||
-    error instanceof WaitingChildrenError ||
-    error instanceof UnrecoverableError
-  );
 }

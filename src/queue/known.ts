@@ -84,15 +84,19 @@ async function readRedis(
   });
 }
 
-/** The outcome document in a public job's progress; null when there is none. */
+/** The outcome document in a public job's progress, as Redis has it; null when there is none. */
 export function outcomeOf(progress: string | null): OutcomeDocument | null {
   if (progress === null) return null;
   try {
-    const value: unknown = JSON.parse(progress);
-    const isDocument =
-      typeof value === 'object' && value !== null && 'outcome' in value && 'message' in value;
-    return isDocument ? (value as OutcomeDocument) : null;
+    return outcomeIn(JSON.parse(progress));
   } catch {
     return null;
   }
+}
+
+/** The same of a progress that is parsed already. Any BullMQ client may have written it. */
+export function outcomeIn(progress: unknown): OutcomeDocument | null {
+  const isDocument =
+    typeof progress === 'object' && progress !== null && 'outcome' in progress && 'message' in progress;
+  return isDocument ? (progress as OutcomeDocument) : null;
 }

@@ -32,6 +32,11 @@ export class Keys {
     return `${this.prefix}:${name}`;
   }
 
+  /** BullMQ's own stream of what happens to public jobs. */
+  get publicEvents(): string {
+    return `${this.queue(publicQueue)}:events`;
+  }
+
   job(queue: string, jobId: string): string {
     return `${this.prefix}:${queue}:${jobId}`;
   }

@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto';
 import type { Attempt, Decision } from '../run/attempt.js';
 import { outcomeDocument, type Subject } from '../run/outcome.js';
 import type { OutcomeDocument } from '../scrape/types.js';
@@ -21,8 +22,9 @@ export interface PublishDeps {
 }
 
 /**
- * Publishes a decided attempt: `outcome.json` first (its presence means settled), then, once only, the counts of the
- * batch and the `scrape.settled` event. Called again after a crash it finds what is done and gives the same document.
+ * Publishes a decided attempt: `outcome.json` first (its presence means settled), then, once only and in one step, the
+ * counts of the batch, the `scrape.settled` event and the document on the public job. Called again after a crash it finds
+ * what is done and gives the same document.
  *
  * @param finishes how often the public job had ended before; a later retry shows by a larger number
  * @returns the durable document, and whether this call was the first to publish it
@@ -65,6 +67,7 @@ export async function publishOutcome(
     deps.claimMs,
     // Redis takes no lifetime of 0, which `keep.settled: 0` would be.
     Math.max(1, Math.min(longest, looksMs)),
+    randomBytes(6).toString('base64url'),
   );
   return { document, first: result === 1 };
 }

@@ -5,6 +5,8 @@ import { publicQueue, stageJobId, stageQueue, stages } from './names.js';
 
 /** BullMQ's code for "the parent job is gone". */
 const parentMissing = -5;
+/** BullMQ's events of public jobs: producers that wait for the end of one follow them. */
+export const publicEventBound = 10_000;
 
 /** The five kinds of queues, on one shared connection. Jobs of stage queues carry nothing but their id. */
 export class Queues {
@@ -111,7 +113,7 @@ export class Queues {
       prefix: this.keys.prefix,
       skipVersionCheck: true,
       ...(this.telemetry === undefined ? {} : { telemetry: this.telemetry }),
-      streams: { events: { maxLen: name === publicQueue ? 10_000 : 100 } },
+      streams: { events: { maxLen: name === publicQueue ? publicEventBound : 100 } },
     });
     queue.on('error', this.onError);
     return queue;

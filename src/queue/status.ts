@@ -152,10 +152,12 @@ export async function scrapeStatus(
   const { attempt, published } = await deps.store.load(key);
   const jobId = attempt?.jobId ?? key;
   const jobState = await deps.queues.public.getJobState(jobId);
-  const settled = await deps.sink.find(batch, id);
+  // A scrape under way can be looked at while the results are away.
+  const ended = published !== null || attempt === null;
+  const settled = ended ? await deps.sink.find(batch, id) : null;
   if (attempt === null && jobState === 'unknown' && settled === null) return null;
   let outcome: OutcomeDocument | null = null;
-  if (published !== null || attempt === null) {
+  if (ended) {
     outcome =
       settled?.outcome ?? outcomeOf(await deps.redis.hget(deps.keys.job(publicQueue, jobId), 'progress'));
   }

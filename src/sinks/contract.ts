@@ -32,7 +32,10 @@ export interface Sink {
   writeRecord(target: SinkTarget, record: SinkRecord): Promise<{ existed: boolean; bytes: number }>;
   /** Publishes the outcome last. Returns the document that is durable: an earlier one of the same attempt wins. */
   settle(target: SinkTarget, outcome: OutcomeDocument): Promise<OutcomeDocument>;
-  /** What is known of a settled scrape, null when it is not settled here. */
+  /**
+   * What is known of a settled scrape, null when it is not settled here. A destination that is away for the moment is no
+   * answer: SinkHeldError.
+   */
   find(batch: string, id: string): Promise<{ outcome: OutcomeDocument; digest: string | null } | null>;
   /**
    * The highest attempt that ever began here, 0 when none did. A scrape that is accepted anew (Redis forgot it) starts

@@ -1,4 +1,4 @@
-import { lstat, readdir, readFile } from 'node:fs/promises';
+import { lstat, readdir, readFile, stat } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { promisify } from 'node:util';
 import { gunzip as gunzipCallback, gzip as gzipCallback } from 'node:zlib';
@@ -158,13 +158,13 @@ class FileSink implements Sink {
       if (kind === 'other' || (await kindOf(dirname(dir))) === 'other') throw notADirectory(dir);
       if (kind === 'none') return null;
       const outcome = await readOutcome(join(dir, 'outcome.json'));
-      if (!outcome) return null;
+      if (!outcome) return this.#orGone(null);
       return { outcome, digest: (await readAttempt(dir, outcome.attempt))?.digest ?? null };
     });
   }
 
   lastAttempt(batch: string, id: string): Promise<number> {
-    return this.#guard(() => highestAttempt(this.#scrapeDir({ batch, id })));
+    return this.#guard(async () => (await highestAttempt(this.#scrapeDir({ batch, id }))) || this.#orGone(0));
   }
 
   destination(target: Pick<SinkTarget, 'batch' | 'id'>): string {
@@ -297,6 +297,20 @@ class FileSink implements Sink {
   async #ensureBase(): Promise<void> {
     if (!this.#baseSeen) makeFolders(this.#base, dirMode);
     this.#baseSeen = true;
+  }
+
+  /**
+   * `nothing`, when nothing is there of a scrape. A base that is gone for a while says so of every scrape: taken at its word,
+   * those that are settled would be started and paid for again.
+   */
+  async #orGone<T>(nothing: T): Promise<T> {
+    try {
+      await stat(this.#base);
+      this.#baseSeen = true;
+    } catch (error) {
+      if (this.#baseSeen || errnoOf(error) !== 'ENOENT') throw error;
+    }
+    return nothing;
   }
 
   async #archivedOutcome(target: SinkTarget): Promise<OutcomeDocument | null> {

@@ -1,6 +1,5 @@
 /** Promise 11: what cannot be read ends alone, and its public job is settled (crashes: crashes.test.ts). */
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import type { OutcomeDocument } from '../../src/scrape/types.js';
 import { type Bench, yellowPages } from '../workers/harness.js';
 import { backlog, broken, input } from './broken.js';
 
@@ -62,24 +61,55 @@ describe('what cannot be read', () => {
   });
 
   it('a job that BullMQ gave up on', { timeout: 40_000 }, async () => {
-    const job = (id: string) => `${bench.config.prefix}:scrape:default.${id}`;
-    // Before it was ever looked at, and while its run was under way.
+    const { store, queues } = (bench.daemons[0] as Bench['daemons'][number]).ctx;
+    const attempt = async (id: string) => (await store.load(`default.${id}`)).attempt;
+    // Before it was ever looked at, while its run was under way, and when that was over.
     await bench.add('given-up', { input: input('given-up') }, { delay: 3_600_000 });
+    await bench.add('given-up-running', { input: input('given-up-running', { runSecs: 600 }) });
     await bench.add('given-up-late', { input: input('given-up-late', { runSecs: 1.5, items: 2 }) });
-    const { store } = (bench.daemons[0] as Bench['daemons'][number]).ctx;
-    const phase = async () => (await store.load('default.given-up-late')).attempt?.phase;
-    await vi.waitFor(async () => expect(await phase()).toBe('running'), { timeout: 10_000 });
+    for (const id of ['given-up-running', 'given-up-late']) {
+      await vi.waitFor(async () => expect((await attempt(id))?.phase).toBe('running'), { timeout: 10_000 });
+    }
     // As its stalled check writes it above maxStalledCount.
-    for (const id of ['given-up', 'given-up-late'])
-      await bench.client.hset(job(id), 'defa', 'stalled too often');
+    for (const id of ['given-up', 'given-up-running', 'given-up-late'])
+      await bench.client.hset(hashOf(id), 'defa', 'stalled too often');
     await (await bench.queue.getJob('default.given-up'))?.promote();
-    const progress = async (id: string) =>
-      JSON.parse((await bench.client.hget(job(id), 'progress')) ?? '0') as OutcomeDocument;
-    await vi.waitFor(async () => expect((await progress('given-up')).outcome).toBe('errored'), 15_000);
-    expect((await progress('given-up')).message).toMatch(/stalled too often/);
+    await vi.waitFor(
+      async () => expect(await queues.removeStage('poll', 'apify', 'default.given-up-running', 1)).toBe(true),
+      { timeout: 10_000, interval: 20 },
+    );
+    for (const id of ['given-up', 'given-up-running']) {
+      const document = await bench.outcome(id, 20_000);
+      expect(document.outcome).toBe('errored');
+      expect(document.message).toMatch(/stalled too often/);
+      expect((await bench.queue.getJob(`default.${id}`))?.failedReason).toBe(document.message);
+    }
+    const runId = (await bench.outcome('given-up-running')).runId;
+    const run = () => bench.sim.runs().find((one) => one.runId === runId);
+    await vi.waitFor(() => expect(run()?.status).toBe('ABORTED'), { timeout: 10_000 });
     // What had been decided is its outcome all the same.
-    await vi.waitFor(async () => expect((await progress('given-up-late')).outcome).toBe('succeeded'), 25_000);
-    expect((await store.load('default.given-up-late')).published).not.toBeNull();
+    expect(await bench.outcome('given-up-late', 25_000)).toMatchObject({ outcome: 'succeeded', items: 2 });
+    expect(await (await bench.queue.getJob('default.given-up-late'))?.getState()).toBe('completed');
+  });
+
+  it('a job that another program failed', { timeout: 40_000 }, async () => {
+    await bench.add('failed-outside', { input: input('failed-outside') }, { delay: 3_600_000 });
+    const queue = `${bench.config.prefix}:scrape`;
+    await bench.client
+      .multi()
+      .zrem(`${queue}:delayed`, 'default.failed-outside')
+      .lpush(`${queue}:active`, 'default.failed-outside')
+      .exec();
+    const job = await bench.queue.getJob('default.failed-outside');
+    await job?.moveToFailed(new Error('no such job here'), '0');
+    const ended = async () => (await bench.queue.getJob('default.failed-outside')) as NonNullable<typeof job>;
+    await vi.waitFor(
+      async () => expect((await ended()).progress).toMatchObject({ outcome: 'errored' }),
+      15_000,
+    );
+    const { failedReason, progress } = await ended();
+    expect(failedReason).toMatch(/no such job here/);
+    expect(progress).toMatchObject({ message: failedReason });
   });
 
   it.each(answers)('an answer that is %s for ever', { timeout: 40_000 }, async (kind) => {
@@ -87,6 +117,8 @@ describe('what cannot be read', () => {
     expect(document).toMatchObject({ outcome: 'deadline_exceeded', runStatus: 'ABORTED' });
     expect(bench.sim.runs().find(({ runId }) => runId === document.runId)?.status).toBe('ABORTED');
   });
+
+  const hashOf = (id: string) => `${bench.config.prefix}:scrape:default.${id}`;
 
   /** As a producer in another language would, who checks nothing. */
   async function add(id: string, data: string): Promise<void> {

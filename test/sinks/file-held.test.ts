@@ -1,5 +1,5 @@
 import { execFileSync, spawnSync } from 'node:child_process';
-import { chmod, open, readdir, rm, writeFile } from 'node:fs/promises';
+import { chmod, open, readdir, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import { SinkHeldError } from '../../src/sinks/contract.js';
@@ -71,6 +71,29 @@ describe.each(disks)('file sink on %s', (_name, small) => {
     await sink.writePage(of, page(1));
     await sink.settle(of, outcome(of));
     expect(await linesIn(sink.destination(of))).toEqual([...lines(0), ...lines(1)]);
+  });
+});
+
+describe('file sink whose folder is gone', () => {
+  it('does not take that for one in which nothing was ever settled', async () => {
+    const dir = await tempDir();
+    const sink = createFileSink({ dir, gzip: false });
+    const of = target('gone');
+    await sink.writePage(of, page(0));
+    await sink.settle(of, outcome(of));
+    await rename(dir, `${dir}.away`);
+    const missing = { name: 'SinkHeldError', reason: 'missing' };
+    await expect(sink.find(of.batch, of.id)).rejects.toMatchObject(missing);
+    await expect(sink.lastAttempt(of.batch, of.id)).rejects.toMatchObject(missing);
+    await rename(`${dir}.away`, dir);
+    expect(await sink.find(of.batch, of.id)).toMatchObject({ outcome: { id: of.id } });
+    expect(await sink.find(of.batch, 'another')).toBeNull();
+  });
+
+  it('knows nothing of a folder that was never there', async () => {
+    const sink = createFileSink({ dir: join(await tempDir(), 'never'), gzip: false });
+    expect(await sink.find('b', 'x')).toBeNull();
+    expect(await sink.lastAttempt('b', 'x')).toBe(0);
   });
 });
 
