@@ -12,6 +12,7 @@ export class TcpProxy {
   private readonly pairs = new Set<Pair>();
   /** Share of new connections that stand still at once. */
   private stalledShare = 0;
+  private losesReply = false;
 
   private constructor(
     private readonly server: Server,
@@ -56,6 +57,11 @@ export class TcpProxy {
     }
   }
 
+  /** The next answer is lost with its connection: what was asked has been done, and nobody hears of it. */
+  loseNextReply(): void {
+    this.losesReply = true;
+  }
+
   async close(): Promise<void> {
     this.server.close();
     this.cut(1);
@@ -79,6 +85,12 @@ export class TcpProxy {
   private carry(pair: Pair, from: Socket, to: Socket): void {
     from.setNoDelay(true);
     from.on('data', (chunk) => {
+      if (this.losesReply && from === pair.far) {
+        this.losesReply = false;
+        pair.near.resetAndDestroy();
+        pair.far.resetAndDestroy();
+        return;
+      }
       if (to.write(chunk)) return;
       from.pause();
       to.once('drain', () => {
