@@ -156,7 +156,7 @@ class FileSink implements Sink {
       const dir = this.#scrapeDir({ batch, id });
       const kind = await kindOf(dir);
       if (kind === 'other' || (await kindOf(dirname(dir))) === 'other') throw notADirectory(dir);
-      if (kind === 'none') return null;
+      if (kind === 'none') return this.#orGone(null);
       const outcome = await readOutcome(join(dir, 'outcome.json'));
       if (!outcome) return this.#orGone(null);
       return { outcome, digest: (await readAttempt(dir, outcome.attempt))?.digest ?? null };
