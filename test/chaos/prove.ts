@@ -1,4 +1,4 @@
-import type { Findings } from './checker.js';
+import type { Findings } from './findings.js';
 import type { Guard } from './guards.js';
 import { type Mix, usualMix } from './jobs.js';
 import { type Rates, usualRates } from './plan.js';

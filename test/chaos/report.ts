@@ -1,5 +1,5 @@
-import type { Verdict } from './checker.js';
 import type { Evidence } from './evidence.js';
+import type { Verdict } from './findings.js';
 import { answerFaults, harnessFaults } from './plan.js';
 import type { Producer } from './producer.js';
 import type { ChaosOptions } from './run.js';
