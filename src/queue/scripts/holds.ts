@@ -1,0 +1,64 @@
+import { now } from './time.js';
+
+/** What keeps starts back: cool-downs, holds, the brake, and the turn of a suspect. */
+export const holdScripts = {
+  /**
+   * "Not now": the server cools down, 5 s doubling to 5 min, and its effective run limit sinks by one for 5 minutes.
+   * KEYS server state. ARGV reason, retry-after ms (0: none), whether the limit sinks. → {ms of
+   * the cool-down, 1 when it begins now}
+   */
+  trawlCoolDown: {
+    keys: 1,
+    lua: `${now}
+local s = redis.call('HMGET', KEYS[1], 'coolUntil', 'coolFails', 'penalty', 'penaltyUntil')
+local fails = tonumber(s[2] or '0')
+if s[1] and tonumber(s[1]) > now then return {tonumber(s[1]) - now, 0} end
+if s[1] and now - tonumber(s[1]) > 600000 then fails = 0 end
+local wait = math.min(300000, 5000 * 2 ^ math.min(fails, 10))
+wait = math.max(wait, tonumber(ARGV[2]))
+redis.call('HSET', KEYS[1], 'coolUntil', now + wait, 'coolFails', fails + 1, 'coolReason', ARGV[1])
+if ARGV[3] == '1' then
+  local penalty = 0
+  if s[4] and tonumber(s[4]) > now then penalty = tonumber(s[3]) end
+  redis.call('HSET', KEYS[1], 'penalty', penalty + 1, 'penaltyUntil', now + 300000)
+end
+return {wait, 1}`,
+  },
+  /**
+   * What stands against a tool's next start. KEYS tools, refusals waiting. ARGV tool, field of its pause, scrape → {hold,
+   * paused since, the refusal this scrape waits with}
+   */
+  trawlAgainst: {
+    keys: 2,
+    lua: `
+local block = redis.call('HMGET', KEYS[1], ARGV[1], ARGV[2])
+return {block[1], block[2], redis.call('HGET', KEYS[2], ARGV[3])}`,
+  },
+  /**
+   * Counts a verdict on a tool in its brake's window, unless its run began before the hold that is to be tried. KEYS window,
+   * tools. ARGV tool, '1' bad or '0' good, length of the window, lifetime, when the run began → {the tool's hold ('' none),
+   * the window's entries, newest first} | {hold} when the verdict does not count
+   */
+  trawlBrake: {
+    keys: 2,
+    lua: `
+local held = redis.call('HGET', KEYS[2], ARGV[1]) or ''
+if held ~= '' then
+  local hold = cjson.decode(held)
+  if hold.proof == 'runs' and tonumber(ARGV[5]) < hold.since then return {held} end
+end
+redis.call('LPUSH', KEYS[1], ARGV[2])
+redis.call('LTRIM', KEYS[1], 0, ARGV[3] - 1)
+redis.call('PEXPIRE', KEYS[1], ARGV[4])
+return {held, table.concat(redis.call('LRANGE', KEYS[1], 0, -1))}`,
+  },
+  /** Ends the turn of a suspect, unless another has it by now. KEYS turn, turns. ARGV the turn, who had it. → 1 | 0 */
+  trawlEndTurn: {
+    keys: 2,
+    lua: `
+if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
+redis.call('DEL', KEYS[1])
+redis.call('HDEL', KEYS[2], ARGV[2])
+return 1`,
+  },
+} as const;
