@@ -114,7 +114,10 @@ const cases: Record<string, Case> = {
   },
   'its start under way': {
     job: { sim: { ...long, faults: [{ op: 'start', kind: 'slow', ms: 2_500 }] } },
-    when: (attempt) => attempt?.phase === 'starting' && attempt.intentAt !== null,
+    // Before the server has the call a cancel still keeps it from being made.
+    when: (attempt, sim) =>
+      attempt?.phase === 'starting' &&
+      sim.ledger.entries({ kind: ['fault'] }).some(({ key }) => key === 'start'),
     starts: 1,
     aborted: true,
     extraMs: 2_500,
