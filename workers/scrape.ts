@@ -53,7 +53,8 @@ async function handle(ctx: WorkerContext, job: Job, token: string): Promise<Outc
       const message = `Its job was given up (${cleanText(job.deferredFailure, 200)}) after ${crashes} crashes; look for the crash in the logs before you retry it.`;
       return (await endPoison(ctx, job, message, true)) ?? (await take(ctx, job, token));
     }
-    const turn = await takeTurn(ctx, publicQueue, { id: job.id as string, token }, crashes);
+    const own = { id: job.id as string, token };
+    const turn = await takeTurn(ctx, publicQueue, own, crashes, ctx.config.deadlineMs);
     if (turn.do === 'wait') return await later(ctx, job, token, turn.ms);
     if (turn.do === 'give_up') {
       const message = `This scrape crashed its workers ${crashes} times; look for the crash in the logs before you retry it.`;

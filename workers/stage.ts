@@ -152,7 +152,14 @@ async function handleUnlessPoison(
   const [baseStage, base] = step.attempt.stallBase?.split(':') ?? [];
   const inARow = crashes - (baseStage === step.stage ? Number(base) : 0);
   const queue = stageQueue(step.stage, step.server);
-  const turn = await takeTurn(ctx, queue, { id: step.job.id as string, token: step.lock.token }, inARow);
+  const job = { id: step.job.id as string, token: step.lock.token };
+  const turn = await takeTurn(
+    ctx,
+    queue,
+    job,
+    inARow,
+    step.attempt.spec?.deadlineMs ?? ctx.config.deadlineMs,
+  );
   if (turn.do === 'give_up') return poisoned(ctx, step, crashes);
   if (turn.do === 'wait') return { do: 'snooze', until: step.now + turn.ms };
   try {

@@ -7,8 +7,8 @@ const suspectFrom = 2;
 const crashesInTurnAllowed = 3;
 /** All suspects of a crash come back at once; those that must wait are put away within this time. */
 const clearMs = 100;
-/** In lock times: what takes longer, such as the pages of a large dataset, goes on while others have their turn. */
-const longestTurn = 4;
+/** In lock times; work that may last longer says so. */
+const shortestBound = 4;
 /** How long the crashes of suspects are remembered after the last one. */
 const rememberSecs = 24 * 3_600;
 
@@ -25,13 +25,16 @@ const free: Turn = { do: 'go', done: async () => {} };
  * workers would drag the same innocent ones along until they count as poisonous too. So only one suspect at a time is
  * worked on, of all queues and fleet-wide, since a process works on all queues, and only crashes of the one whose turn
  * it is are held against it: the innocent get on and are none any more, the poisonous one crashes alone. A turn lasts
- * as long as the work does, within bounds, and a lock's time after a crash.
+ * as long as the work does, and a lock's time after a crash.
+ *
+ * @param longestMs how long the work may last; what hangs for longer goes on while others have their turn
  */
 export async function takeTurn(
-  ctx: WorkerContext,
+  ctx: Pick<WorkerContext, 'redis' | 'keys' | 'timing' | 'now'>,
   queue: string,
   job: { readonly id: string; readonly token: string },
   crashes: number,
+  longestMs: number,
 ): Promise<Turn> {
   if (crashes < suspectFrom) return free;
   const { redis, keys, timing } = ctx;
@@ -54,7 +57,7 @@ export async function takeTurn(
     return { do: 'give_up' };
   }
   await delay(clearMs);
-  const renewUntil = ctx.now() + longestTurn * timing.lockMs;
+  const renewUntil = ctx.now() + Math.max(longestMs, shortestBound * timing.lockMs);
   const renewal = setInterval(() => {
     if (ctx.now() > renewUntil) return;
     // A renewal that fails is made good by the next, or the turn ends: then two suspects meet, which costs a crash.
