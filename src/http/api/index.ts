@@ -31,8 +31,9 @@ export function mountApi(parts: HttpParts, access: Access): (app: FastifyInstanc
         });
         app.addHook('onRoute', (route) => {
           const handler = route.handler;
+          const late = (route.config?.wish ?? 'change') === 'change' ? changeUnknown : redisAway;
           route.handler = function (request, reply) {
-            return within(handler.call(this, request, reply) as Promise<unknown>);
+            return within(handler.call(this, request, reply) as Promise<unknown>, late);
           };
         });
         addLookingRoutes(app, parts, access);
@@ -44,10 +45,10 @@ export function mountApi(parts: HttpParts, access: Access): (app: FastifyInstanc
   };
 }
 
-async function within(work: Promise<unknown>): Promise<unknown> {
+async function within(work: Promise<unknown>, tooLate: () => TrawlError): Promise<unknown> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(redisAway()), answerMs);
+    timer = setTimeout(() => reject(tooLate()), answerMs);
   });
   try {
     return await Promise.race([work, late]);
@@ -56,8 +57,20 @@ async function within(work: Promise<unknown>): Promise<unknown> {
   }
 }
 
+/** Nothing has been asked of it yet, or nothing that changes anything. */
 function redisAway(): TrawlError {
-  return new TrawlError('redis_unreachable', 'Redis does not answer; nothing can be looked up.', {
-    hint: 'Trawl goes on by itself when it is back.',
-  });
+  return new TrawlError(
+    'redis_unreachable',
+    'Redis does not answer; nothing can be looked up, and nothing was changed.',
+    { hint: 'Trawl goes on by itself when it is back.' },
+  );
+}
+
+/** A command that has been sent is carried out whenever Redis is back, though nobody waits for its answer any more. */
+function changeUnknown(): TrawlError {
+  return new TrawlError(
+    'redis_unreachable',
+    'Redis does not answer: the change may have been made, or may be made when it is back.',
+    { hint: 'Look how things stand before you ask for it again.' },
+  );
 }
