@@ -39,13 +39,14 @@ export interface Config {
   readonly intake: { readonly stream: boolean; readonly list: boolean; readonly backlog: number };
   /**
    * Without a `token` nothing can be changed over HTTP. `names`: host names, beside addresses and `localhost`, under which
-   * the page may be asked for.
+   * the page may be asked for. `trustedProxies`: addresses and blocks of them whose word on who asks through them is taken.
    */
   readonly http: {
     readonly host: string;
     readonly port: number;
     readonly token: string | null;
     readonly names: readonly string[];
+    readonly trustedProxies: readonly string[];
   };
   readonly shutdown: { readonly graceMs: number };
   /** Wait before the next attempt of a scrape; doubles with each, up to 15 minutes. */

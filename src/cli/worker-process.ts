@@ -86,11 +86,12 @@ export async function prepareWorkerProcess(options: {
       privateRedis: resolved.private,
       start: () => daemon.start(),
       async serve() {
-        const { host, port } = config.http;
+        const { host, port, trustedProxies } = config.http;
         const httpLog = log.module('http');
         const server = await createHttpServer({
           host,
           port,
+          trustedProxies,
           metrics,
           health: healthOf(daemon),
           log: httpLog,

@@ -1,3 +1,4 @@
+import { isIP } from 'node:net';
 import { z } from 'zod';
 import { durationSyntax, formatDuration, parseDuration, suggestDuration } from '../scrape/duration.js';
 import { field, isRunMemory } from '../scrape/field.js';
@@ -46,6 +47,18 @@ export function duration(minMs: number, maxMs: number) {
     return z.NEVER;
   });
 }
+
+/** An IP address, or all of a block of them. A block of every address would trust whoever asks. */
+export const addresses = field(
+  'an IP address or a block of them, such as 10.0.0.5 or 10.0.0.0/24',
+  (value) => {
+    const match = typeof value === 'string' ? /^([0-9A-Fa-f:.]{2,45})(?:\/(\d{1,3}))?$/.exec(value) : null;
+    const version = isIP(match?.[1] ?? '');
+    if (match === null || version === 0) return undefined;
+    const bits = match[2] === undefined ? 1 : Number(match[2]);
+    return bits >= 1 && bits <= (version === 4 ? 32 : 128) ? match[0] : undefined;
+  },
+);
 
 export function oneOf<const T extends string>(...values: readonly T[]) {
   return field(values.map((value) => `"${value}"`).join(' or '), (value) =>

@@ -163,7 +163,13 @@ function build(
     limits: raw.limits,
     intake: raw.intake,
     http: guard(
-      { host: raw.http.host, port: raw.http.port, token: raw.http.token || null, names: raw.http.names },
+      {
+        host: raw.http.host,
+        port: raw.http.port,
+        token: raw.http.token || null,
+        names: raw.http.names,
+        trustedProxies: raw.http.trustedProxies,
+      },
       ['token'],
     ),
     shutdown: { graceMs: raw.shutdown.grace },

@@ -134,6 +134,7 @@ export const configSchema = z.strictObject({
       names: z
         .preprocess(listOrText, z.array(f.text('a host name', 253, /^[A-Za-z0-9._-]+$/)).max(100))
         .default([]),
+      trustedProxies: z.preprocess(listOrText, z.array(f.addresses).max(100)).default([]),
     })
     .prefault({}),
   shutdown: z.strictObject({ grace: f.duration(0, hour).default(30 * second) }).prefault({}),

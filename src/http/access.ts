@@ -76,7 +76,7 @@ export class Access {
         hint: 'Send it as a header: Authorization: Bearer TOKEN',
       });
     }
-    await this.compare(given, request.ip);
+    await this.compare(given, addressOf(request));
   }
 
   /** Compares in constant time. @throws TrawlError `http_token_unset`, `http_token_wrong`, `http_too_many` */
@@ -121,6 +121,11 @@ function tooMany(state: RateLimiterRes): TrawlError {
   return new TrawlError('http_too_many', 'Too many wrong tokens came from this address.', {
     hint: `Try again in ${seconds} s.`,
   });
+}
+
+/** Where a request comes from, by the word of a trusted proxy; what that passes on and is no address counts as its own. */
+export function addressOf({ ip, socket }: FastifyRequest): string {
+  return isIP(ip) === 0 ? (socket.remoteAddress ?? '') : ip;
 }
 
 const digest = (text: string): Buffer => createHash('sha256').update(text).digest();

@@ -7,6 +7,8 @@ export interface HttpServerOptions {
   readonly host: string;
   /** 0: any free port; the one taken is in `url`. */
   readonly port: number;
+  /** Addresses, and blocks of them, whose `X-Forwarded-For` says who asks; absent: of nobody. */
+  readonly trustedProxies?: readonly string[];
   readonly metrics: { readonly contentType: string; text(): Promise<string> };
   readonly health: {
     /** The process works: `/healthz`. An orchestrator restarts the process on 503, so Redis being away is no reason. */
@@ -31,6 +33,7 @@ export async function createHttpServer(
 ): Promise<{ url: string; close(): Promise<void> }> {
   const app = Fastify({
     logger: false,
+    trustProxy: [...(options.trustedProxies ?? [])],
     bodyLimit: bodyBytes,
     requestTimeout: 10_000,
     connectionTimeout: 30_000,

@@ -40,7 +40,7 @@ test('the example of the design means what the design says', () => {
     deadlineMs: 3_600_000,
     keep: { settledMs: 604_800_000, failedMs: 2_592_000_000, max: 100_000 },
     results: { sink: 'file', dir: join(folder, 'results'), gzip: false, pageBytes: 524_288 },
-    http: { host: '127.0.0.1', port: 9464, token: null, names: [] },
+    http: { host: '127.0.0.1', port: 9464, token: null, names: [], trustedProxies: [] },
     shutdown: { graceMs: 30_000 },
     brake: { window: 20, badRatio: 0.8, action: 'hold' },
     warnings: [],

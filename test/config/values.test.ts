@@ -175,3 +175,17 @@ test.each([
 ])('redis: %s is refused', (yaml, message) => {
   expect(loadError(`${minimal}redis: ${yaml}`).message).toContain(message);
 });
+
+test.each([
+  ['10.0.0.5', true],
+  ['10.0.0.0/24', true],
+  ['fd00::/8', true],
+  ['0.0.0.0/0', false],
+  ['10.0.0.0/33', false],
+  ['loopback', false],
+  ['proxy.internal', false],
+])('http.trustedProxies takes %s: %s', (address, taken) => {
+  const text = `${minimal}\nhttp: { trustedProxies: ['${address}'] }\n`;
+  if (taken) expect(load(text).http.trustedProxies).toEqual([address]);
+  else expect(loadError(text).message).toContain('http.trustedProxies[0]: expected an IP address or a block');
+});

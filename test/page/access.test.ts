@@ -279,9 +279,69 @@ describe('with a token', () => {
     const right = await ask(site.url, '/api/v1/overview', { headers: bearer });
     expect([right.status, right.code]).toEqual([429, 'http_too_many']);
     expect(right.body).toMatch(/Try again in \d+ s/);
+    // Nobody is believed to come from somewhere else.
+    const elsewhere = { ...bearer, 'x-forwarded-for': '203.0.113.7' };
+    expect((await ask(site.url, '/api/v1/overview', { headers: elsewhere })).status).toBe(429);
     const refused = site.logged.filter(({ event }) => event === 'http.token_refused');
     expect(refused).toHaveLength(10);
     expect(JSON.stringify(refused)).not.toContain(token.slice(1));
+  });
+});
+
+describe('behind a proxy that is trusted', () => {
+  let site: Site;
+  beforeAll(async () => {
+    site = await openSite({
+      config: { http: { port: 0, token, trustedProxies: ['10.9.0.0/16', '127.0.0.1'] } },
+    });
+  });
+  afterAll(() => site?.close());
+
+  const from = async (forwarded: string, authorization: string) =>
+    (
+      await ask(site.url, '/api/v1/overview', {
+        headers: { authorization, 'x-forwarded-for': forwarded },
+      })
+    ).status;
+
+  it('counts wrong tokens by whom it says they come from, and only by its own word', async () => {
+    for (let round = 0; round < 10; round += 1) {
+      // What the proxy was told stands left of what it saw; another proxy of ours may stand between.
+      const forwarded = `198.51.100.${round}, 203.0.113.7${round % 2 === 0 ? ', 10.9.1.1' : ''}`;
+      expect(await from(forwarded, 'Bearer wrong')).toBe(401);
+    }
+    expect(await from('203.0.113.7', bearer.authorization)).toBe(429);
+    expect(await from('203.0.113.8', bearer.authorization)).toBe(200);
+    expect((await ask(site.url, '/api/v1/overview', { headers: bearer })).status).toBe(200);
+    const refused = site.logged.filter(({ event }) => event === 'http.token_refused');
+    expect(new Set(refused.map(({ address }) => address))).toEqual(new Set(['203.0.113.7']));
+  });
+
+  it('counts as the proxy itself what is no address', async () => {
+    for (let round = 0; round < 10; round += 1) await from(`nobody-${round}`, 'Bearer wrong');
+    expect(await from('nobody', bearer.authorization)).toBe(429);
+  });
+});
+
+describe('while Redis does not answer', () => {
+  let site: Site;
+  beforeAll(async () => {
+    site = await openSite();
+  });
+  afterAll(() => site?.close());
+
+  it('says of a change that it may still be made, as it is', { timeout: 40_000 }, async () => {
+    site.bench.redis.signal('SIGSTOP');
+    const [look, change] = await Promise.all([
+      ask(site.url, '/api/v1/overview', { headers: bearer }),
+      ask(site.url, '/api/v1/servers/apify/pause', { method: 'POST', headers: bearer }),
+    ]);
+    site.bench.redis.signal('SIGCONT');
+    expect([look.status, change.status]).toEqual([503, 503]);
+    expect(look.body).toMatch(/nothing can be looked up/);
+    expect(change.body).toMatch(/may have been made, or may be made when it is back/);
+    const paused = () => site.bench.client.hget('{trawl}:server:apify', 'paused');
+    await expect.poll(paused, { timeout: 5_000 }).not.toBeNull();
   });
 });
 
