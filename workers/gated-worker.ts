@@ -7,10 +7,13 @@ import type { Wakeups } from './wakeups.js';
 /** At most this many slots are reserved at once: they live for 5 s, and the jobs have to be taken within that. */
 const reserveAtOnce = 16;
 
-/** A reserved slot, and whether it was let through a hold to see if the server works again. */
+/** A reserved slot. */
 export interface Ticket {
   readonly member: string;
-  readonly probing: boolean;
+  /** The probe it was let through a hold with, to see if the server works again; '' without one. */
+  readonly probe: string;
+  /** Whether the server was asked for something: a probe with which it was not is given back. */
+  tried: boolean;
 }
 
 /** The parts of BullMQ's Worker that its own main loop uses and its types keep to itself. */
@@ -30,7 +33,7 @@ interface WorkerInternals {
  *        ▲                  │ none: wait for a release, at most as long as the gate says
  *        └──────────────────┘
  * ```
- * A reserved slot that gets no job is given back at once. A job's slot is found by the processor in `ticketOf`.
+ * A reserved slot that gets no job is given back at once, and so is a probe with which the server was not asked. A job's slot is found by the processor in `ticketOf`.
  */
 export class GatedWorker extends FetchingWorker {
   private readonly tickets = new Map<string, Ticket>();
@@ -62,7 +65,7 @@ export class GatedWorker extends FetchingWorker {
   /** What a job was taken with; whoever asks sees to its slot. */
   ticketOf(token: string): Ticket {
     this.unasked.delete(token);
-    return this.tickets.get(token) ?? { member: '', probing: false };
+    return this.tickets.get(token) ?? { member: '', probe: '', tried: false };
   }
 
   /** Whether jobs are being worked on. */
@@ -106,21 +109,21 @@ export class GatedWorker extends FetchingWorker {
   private async takeSome(): Promise<boolean> {
     const want = Math.min(reserveAtOnce, this.concurrency - this.inHand.size);
     const woken = this.wakeups.count(this.server);
-    const { members, waitMs, reason } = await this.slots.reserve(want);
+    const { members, waitMs, probe } = await this.slots.reserve(want);
     this.ctx.liveness.beat(this.name);
     if (members.length === 0) {
       await this.wakeups.wait(this.server, Math.min(1_000, waitMs), woken);
       return true;
     }
-    const probing = reason !== '';
     for (const [index, member] of members.entries()) {
       const token = `${this.id}:${this.tokens++}`;
       const job = this.closing ? undefined : await this.getNextJob(token, { block: false });
       if (job === undefined) {
         await this.slots.release(...members.slice(index));
+        await this.slots.spareProbe(probe);
         return false;
       }
-      this.tickets.set(token, { member, probing });
+      this.tickets.set(token, { member, probe, tried: false });
       this.unasked.add(token);
       this.hold(this.work(job, token));
     }
@@ -135,6 +138,7 @@ export class GatedWorker extends FetchingWorker {
       this.tickets.delete(token);
       // There was nothing to start: the scrape had ended, or is to wait.
       if (this.unasked.delete(token) && ticket !== undefined) await this.slots.release(ticket.member);
+      if (ticket !== undefined && !ticket.tried) await this.slots.spareProbe(ticket.probe);
     }
   }
 

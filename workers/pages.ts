@@ -126,7 +126,7 @@ async function readSlice(
     case 'wait':
       return { do: 'leave', next: await snooze(ctx, step, after.until, { reads: attempt.reads + 1 }) };
     case 'hold':
-      await heldOnTheWay(ctx, step.server, after);
+      await heldOnTheWay(ctx, step.server, after, requestedAt);
       return { do: 'leave', next: await snooze(ctx, step, after.until, { reads: attempt.reads + 1 }) };
     case 'give_up': {
       const message = `The run ended ${attempt.status} but its items could not be read: ${after.message} The ${attempt.items} read before were kept.`;

@@ -84,7 +84,7 @@ export async function carryOut(
         unknownTimes: attempt.unknownTimes + 1,
       });
     case 'hold':
-      await heldOnTheWay(ctx, step.server, after);
+      await heldOnTheWay(ctx, step.server, after, step.now);
       return snooze(ctx, step, after.until, counted);
     case 'abort':
       return toAbort(ctx, step, after.reason, { ...counted, ...patchOf(after.sighting) });

@@ -128,7 +128,8 @@ async function lookUp(
   if (walked.do === 'failed') {
     const { refusal, holdReason, message, retryAfterMs } = walked.failure;
     if (refusal === 'server' || refusal === 'not_now') {
-      await heldOnTheWay(ctx, step.server, { reason: holdReason ?? 'unreachable', message, retryAfterMs });
+      const reason = holdReason ?? 'unreachable';
+      await heldOnTheWay(ctx, step.server, { reason, message, retryAfterMs }, step.now);
     }
     return null;
   }

@@ -34,6 +34,7 @@ export async function writeRecords(
     if (attempt.storeId === null) {
       warnings.push(`Record ${cleanText(key, 80)} could not be read: the run named no key-value store.`);
     } else {
+      const askedAt = ctx.now();
       const result = await ctx
         .server(step.server)
         .port.readRecord(attempt.storeId, key, ctx.stopping, aboutOf(attempt));
@@ -46,7 +47,7 @@ export async function writeRecords(
       } else if (result.failure.refusal === 'server' || result.failure.refusal === 'not_now') {
         const { holdReason, retryAfterMs, message } = result.failure;
         const reason = holdReason ?? 'unreachable';
-        await heldOnTheWay(ctx, step.server, { reason, retryAfterMs, message });
+        await heldOnTheWay(ctx, step.server, { reason, retryAfterMs, message }, askedAt);
         const until = ctx.now() + refusedMs + (retryAfterMs ?? 0);
         return { do: 'leave', next: { do: 'snooze', until } };
       } else if (attempt.reads + 1 < (isOnTheWay(result.failure) ? triesOnTheWay : triesPerRecord)) {

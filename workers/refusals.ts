@@ -12,7 +12,7 @@ export interface Refusal {
 
 /**
  * A start that provably had no effect: what is at fault is held, and the job goes back to its place with nothing spent.
- * The intent is cleared first, so that whoever takes the job next may start it.
+ * The intent is cleared first, so that whoever takes the job next may start it. `sentAt`: no later than the call was sent.
  */
 export async function refused(
   ctx: WorkerContext,
@@ -20,6 +20,7 @@ export async function refused(
   step: Step,
   tool: string,
   refusal: Refusal,
+  sentAt = step.now,
 ): Promise<Next> {
   const written = await ctx.store.advance(
     step.attempt,
@@ -31,7 +32,7 @@ export async function refused(
   if (written === 'stale') return complete;
   switch (refusal.hold) {
     case 'cool_down':
-      await coolDown(ctx, server, refusal, true);
+      await coolDown(ctx, server, refusal, true, sentAt);
       return { do: 'put_back' };
     case 'server':
       await holdServer(ctx, server, refusal.reason, refusal.message);
@@ -86,8 +87,10 @@ export async function coolDown(
   server: string,
   refusal: Pick<Refusal, 'reason' | 'retryAfterMs' | 'message'>,
   sink: boolean,
+  sentAt: number,
 ): Promise<void> {
-  const { ms, began } = await ctx.holds.coolDown(server, refusal.reason, refusal.retryAfterMs, sink);
+  const { reason, retryAfterMs } = refusal;
+  const { ms, began } = await ctx.holds.coolDown(server, reason, retryAfterMs, sink, ctx.now() - sentAt);
   if (!began) return;
   ctx.log
     .module('fleet')
@@ -97,13 +100,18 @@ export async function coolDown(
     );
 }
 
-/** A poll, read or abort that met a sick server: starts are held, and this job comes back later. */
+/**
+ * A poll, read or abort that met a sick server: starts are held, and this job comes back later.
+ *
+ * @param sentAt no later than the call was sent
+ */
 export async function heldOnTheWay(
   ctx: WorkerContext,
   server: string,
   refusal: Pick<Refusal, 'reason' | 'retryAfterMs' | 'message'>,
+  sentAt: number,
 ): Promise<void> {
   if (refusal.reason === 'rate_limit' || refusal.reason === 'capacity')
-    await coolDown(ctx, server, refusal, false);
+    await coolDown(ctx, server, refusal, false, sentAt);
   else await holdServer(ctx, server, refusal.reason, refusal.message);
 }

@@ -108,28 +108,32 @@ async function bindAndStart(
     const until = await ctx.holds.park(server.name, scrape.tool, step.job.id as string, step.now);
     return without({ do: 'snooze', until });
   }
-  if (refusal !== null) {
-    await ctx.refusals.forget(server.name, scrape.tool, key);
-    return without(await settle(ctx, step, decide('rejected', refusal, step.now)));
+  try {
+    if (refusal !== null) {
+      await ctx.refusals.forget(server.name, scrape.tool, key);
+      return without(await settle(ctx, step, decide('rejected', refusal, step.now)));
+    }
+    switch (await slots.bind(ticket.member, key, memoryOf(server, scrape))) {
+      case 'bound':
+        break;
+      case 'none':
+        return without({ do: 'put_back' });
+      case 'memory':
+        gate.restUntilRelease();
+        return without({ do: 'put_back' });
+    }
+    return await startRun(ctx, server, step, scrape, {
+      ticket,
+      tool: block.do === 'probe' ? block.hold : null,
+    });
+  } finally {
+    if (block.do === 'probe' && !ticket.tried) await ctx.holds.spareProbe(server.name, scrape.tool);
   }
-  switch (await slots.bind(ticket.member, key, memoryOf(server, scrape))) {
-    case 'bound':
-      break;
-    case 'none':
-      return without({ do: 'put_back' });
-    case 'memory':
-      gate.restUntilRelease();
-      return without({ do: 'put_back' });
-  }
-  return startRun(ctx, server, step, scrape, {
-    server: ticket.probing,
-    tool: block.do === 'probe' ? block.hold : null,
-  });
 }
 
 /** What is held and let this start through to see whether it works again. */
 interface Probing {
-  readonly server: boolean;
+  readonly ticket: Ticket;
   readonly tool: Hold | null;
 }
 
@@ -149,6 +153,8 @@ async function startRun(
 ): Promise<Started> {
   const { port } = ctx.server(server.name);
   const refusedInput = await checkAgainstServer(ctx, port, scrape, step);
+  // An input that is rejected says nothing of its server.
+  probing.ticket.tried = refusedInput?.do !== 'complete';
   if (refusedInput !== null) return without(refusedInput);
   const intentAt = ctx.now();
   const intent = {
@@ -192,6 +198,7 @@ async function startRun(
       );
     },
   });
+  probing.ticket.tried = last.found() === 'nothing';
   switch (last.found()) {
     case 'superseded':
       return { next: complete, keepsSlot: true };
@@ -214,7 +221,7 @@ async function startRun(
         return without(await ctx.refusals.unrecognised(ctx, step, scrape.tool, after.decision));
       return without(await settle(ctx, step, after.decision));
     case 'put_back':
-      return without(await refused(ctx, server.name, step, scrape.tool, after));
+      return without(await refused(ctx, server.name, step, scrape.tool, after, intentAt));
     case 'reconcile':
       ctx.log.warn(
         { event: 'start.unanswered', scrapeId: attempt.scrape, server: server.name, message: after.message },
@@ -281,7 +288,7 @@ async function started(
   }
   ctx.log.info({ event: 'scrape.started', ...ids, tool: scrape.tool }, 'run started');
   await handOn(ctx, step, scrape.tool);
-  if (probing.server) await lift(ctx, server.name);
+  if (probing.ticket.probe !== '') await lift(ctx, server.name);
   if (probing.tool !== null && probing.tool.proof !== 'runs') await liftTool(ctx, server.name, scrape.tool);
   return { next: complete, keepsSlot: true };
 }

@@ -72,15 +72,19 @@ export class Holds {
     return removed > 0;
   }
 
-  /** Answers how long the server is left alone, and whether this call began it. `sink`: its effective run limit goes down by one for 5 minutes. */
+  /**
+   * Answers how long the server is left alone, and whether this call began it. `sink`: its effective run limit goes down by
+   * one for 5 minutes. `sentMsAgo`: a call that was sent before the last cool-down was over tells of what that was for.
+   */
   async coolDown(
     server: string,
     reason: HoldReason,
     retryAfterMs: number | null,
     sink: boolean,
+    sentMsAgo: number,
   ): Promise<{ readonly ms: number; readonly began: boolean }> {
     const key = this.keys.server(server);
-    const reply = await this.redis.trawlCoolDown(key, reason, retryAfterMs ?? 0, sink ? 1 : 0);
+    const reply = await this.redis.trawlCoolDown(key, reason, retryAfterMs ?? 0, sink ? 1 : 0, sentMsAgo);
     const [ms, began] = reply as [number, number];
     return { ms, began: began === 1 };
   }
@@ -111,6 +115,11 @@ export class Holds {
   async tryTool(server: string, tool: string): Promise<void> {
     await this.redis.del(this.probeKey(server, tool));
     await this.unpark(server, tool, 1);
+  }
+
+  /** Nothing was started with the tool's probe: the next job may be it. */
+  async spareProbe(server: string, tool: string): Promise<void> {
+    await this.redis.del(this.probeKey(server, tool));
   }
 
   async pause(server: string, tool: string | null, now: number): Promise<boolean> {

@@ -19,6 +19,8 @@ export interface Reservation {
   readonly reason: string;
   /** Not worth asking again before this many ms, unless a slot is released. */
   readonly waitMs: number;
+  /** Let through a hold to see whether the server works again: give it back when nothing is started. '' for none. */
+  readonly probe: string;
 }
 
 /**
@@ -43,7 +45,7 @@ export class Slots {
 
   async reserve(want: number): Promise<Reservation> {
     const prefix = `~${this.owner}:${this.sequence++}:`;
-    const [granted, reason, waitMs] = (await this.redis.trawlReserve(
+    const [granted, reason, waitMs, probe] = (await this.redis.trawlReserve(
       this.keys.slots(this.server),
       this.keys.server(this.server),
       this.limits.runs,
@@ -51,9 +53,14 @@ export class Slots {
       reservedMs,
       prefix,
       this.spans.trialEveryMs,
-    )) as [number, string, number];
+    )) as [number, string, number, string];
     const members = Array.from({ length: granted }, (_, index) => `${prefix}${index + 1}`);
-    return { members, reason, waitMs };
+    return { members, reason, waitMs, probe };
+  }
+
+  /** Nothing was started with this probe: the next job may be it. */
+  async spareProbe(probe: string): Promise<void> {
+    if (probe !== '') await this.redis.trawlSpareProbe(this.keys.server(this.server), probe);
   }
 
   /** Turns a reservation into the scrape's slot and keeps it alive until `toRun`, `giveBack`, `leave` or `release`. */

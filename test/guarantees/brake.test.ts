@@ -75,6 +75,35 @@ describe('a pause', () => {
 });
 
 describe('"not now"', () => {
+  it('of calls that were sent before the server cooled down is not counted twice', async () => {
+    const bench = await broken();
+    try {
+      const { holds, redis, keys } = (bench.daemons[0] as Bench['daemons'][number]).ctx;
+      const other = (await bench.daemon()).ctx.holds;
+      const over = () => redis.hset(keys.server('apify'), 'coolUntil', Date.now() - 1_000);
+      // Two processes meet one 429; one of them hears of it when the cool-down is over already.
+      const first = await holds.coolDown('apify', 'rate_limit', null, true, 50);
+      expect(first).toEqual({ ms: 5_000, began: true });
+      await over();
+      expect(await other.coolDown('apify', 'rate_limit', null, true, 6_000)).toEqual({ ms: 0, began: false });
+      const state = () => redis.hmget(keys.server('apify'), 'coolFails', 'penalty');
+      expect(await state()).toEqual(['1', '1']);
+      // Sent after it, it is another one.
+      expect(await other.coolDown('apify', 'rate_limit', null, true, 500)).toEqual({
+        ms: 10_000,
+        began: true,
+      });
+      expect(await state()).toEqual(['2', '2']);
+      // What the server asks for is waited for, whichever call heard it.
+      const longer = await holds.coolDown('apify', 'rate_limit', 30_000, true, 50);
+      expect(longer).toEqual({ ms: 30_000, began: false });
+      expect((await holds.state('apify')).coolUntil).toBeGreaterThan(Date.now() + 25_000);
+      expect(await state()).toEqual(['2', '2']);
+    } finally {
+      await bench.close();
+    }
+  });
+
   let bench: Bench;
   beforeAll(async () => {
     bench = await broken({ limits: { runs: 8 } });
@@ -88,11 +117,11 @@ describe('"not now"', () => {
     const limits: number[] = [];
     const { slots } = ctx.server('apify');
     for (let time = 0; time < 9; time += 1) {
-      const { ms, began } = await ctx.holds.coolDown('apify', 'capacity', null, true);
+      const { ms, began } = await ctx.holds.coolDown('apify', 'capacity', null, true, 0);
       expect(began).toBe(true);
       spans.push(ms / 1_000);
       expect(await slots.reserve(20)).toMatchObject({ members: [], reason: 'capacity' });
-      expect(await ctx.holds.coolDown('apify', 'capacity', null, true)).toMatchObject({ began: false });
+      expect(await ctx.holds.coolDown('apify', 'capacity', null, true, 0)).toMatchObject({ began: false });
       await ctx.redis.hset(state, 'coolUntil', Date.now() - 1);
       const { members } = await slots.reserve(20);
       limits.push(members.length);
@@ -103,9 +132,12 @@ describe('"not now"', () => {
     // A Retry-After that is longer is kept to; a start that is taken makes the next one short again.
     await slots.handOn('default.a', yellowPages);
     await slots.release('default.a');
-    expect(await ctx.holds.coolDown('apify', 'rate_limit', null, false)).toEqual({ ms: 5_000, began: true });
+    expect(await ctx.holds.coolDown('apify', 'rate_limit', null, false, 0)).toEqual({
+      ms: 5_000,
+      began: true,
+    });
     await ctx.redis.hset(state, 'coolUntil', Date.now() - 1, 'penaltyUntil', Date.now() - 1);
-    expect((await ctx.holds.coolDown('apify', 'rate_limit', 42_000, false)).ms).toBe(42_000);
+    expect((await ctx.holds.coolDown('apify', 'rate_limit', 42_000, false, 0)).ms).toBe(42_000);
     await ctx.redis.hset(state, 'coolUntil', Date.now() - 1);
     expect((await slots.reserve(20)).members).toHaveLength(8);
   });

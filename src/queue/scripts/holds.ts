@@ -3,17 +3,26 @@ import { now } from './time.js';
 /** What keeps starts back: cool-downs, holds, the brake, and the turn of a suspect. */
 export const holdScripts = {
   /**
-   * "Not now": the server cools down, 5 s doubling to 5 min, and its effective run limit sinks by one for 5 minutes.
-   * KEYS server state. ARGV reason, retry-after ms (0: none), whether the limit sinks. → {ms of
-   * the cool-down, 1 when it begins now}
+   * "Not now": the server cools down, 5 s doubling to 5 min, and its effective run limit sinks by one for 5 minutes. Many
+   * calls, of several processes, meet one refusal at a time: of those sent before the last cool-down was over none doubles
+   * it, however late its answer comes; only a longer wait that the server asks for counts. KEYS server state. ARGV reason,
+   * retry-after ms (0: none), whether the limit sinks, ms since the call was sent. → {ms of the cool-down, 1 when it begins now}
    */
   trawlCoolDown: {
     keys: 1,
     lua: `${now}
 local s = redis.call('HMGET', KEYS[1], 'coolUntil', 'coolFails', 'penalty', 'penaltyUntil')
 local fails = tonumber(s[2] or '0')
-if s[1] and tonumber(s[1]) > now then return {tonumber(s[1]) - now, 0} end
-if s[1] and now - tonumber(s[1]) > 600000 then fails = 0 end
+local last = tonumber(s[1] or '0')
+if now - tonumber(ARGV[4]) < last then
+  local asked = now + tonumber(ARGV[2])
+  if asked > last and ARGV[2] ~= '0' then
+    last = asked
+    redis.call('HSET', KEYS[1], 'coolUntil', last)
+  end
+  return {math.max(0, last - now), 0}
+end
+if now - last > 600000 then fails = 0 end
 local wait = math.min(300000, 5000 * 2 ^ math.min(fails, 10))
 wait = math.max(wait, tonumber(ARGV[2]))
 redis.call('HSET', KEYS[1], 'coolUntil', now + wait, 'coolFails', fails + 1, 'coolReason', ARGV[1])

@@ -4,29 +4,42 @@ import { now } from './time.js';
 export const slotScripts = {
   /**
    * Reserves up to `want` run slots for 5 s, before jobs are taken. KEYS slots, server state. ARGV limit, want, lifetime,
-   * member prefix, probe interval. → {granted, reason ('' free, 'full' or a hold), ms until it is worth asking again}
+   * member prefix, probe interval. → {granted, reason ('' free, 'full' or a hold), ms until it is worth asking again, when the
+   * next probe is due ('' when this is none)}
    */
   trawlReserve: {
     keys: 2,
     lua: `${now}
 redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', '(' .. now)
 local s = redis.call('HMGET', KEYS[2], 'paused', 'held', 'probeAt', 'coolUntil', 'penalty', 'penaltyUntil', 'coolReason')
-if s[1] then return {0, 'paused', 5000} end
+if s[1] then return {0, 'paused', 5000, ''} end
 local limit = tonumber(ARGV[1])
 local want = tonumber(ARGV[2])
 if s[6] and tonumber(s[6]) > now then limit = math.max(1, limit - tonumber(s[5])) end
-if s[4] and tonumber(s[4]) > now then return {0, s[7] or 'capacity', tonumber(s[4]) - now} end
+if s[4] and tonumber(s[4]) > now then return {0, s[7] or 'capacity', tonumber(s[4]) - now, ''} end
 local probeAt = tonumber(s[3] or '0')
-if s[2] and probeAt > now then return {0, s[2], probeAt - now} end
+if s[2] and probeAt > now then return {0, s[2], probeAt - now, ''} end
 local free = limit - redis.call('ZCARD', KEYS[1])
-if free <= 0 then return {0, 'full', 1000} end
+if free <= 0 then return {0, 'full', 1000, ''} end
+local due = ''
 if s[2] then
-  redis.call('HSET', KEYS[2], 'probeAt', now + tonumber(ARGV[5]))
+  due = string.format('%.0f', now + tonumber(ARGV[5]))
+  redis.call('HSET', KEYS[2], 'probeAt', due)
   want = 1
 end
 local n = math.min(free, want)
 for i = 1, n do redis.call('ZADD', KEYS[1], now + tonumber(ARGV[3]), ARGV[4] .. i) end
-return {n, s[2] or '', 0}`,
+return {n, s[2] or '', 0, due}`,
+  },
+  /**
+   * Gives a probe back that nothing was started with. KEYS server state. ARGV when the next was to be due: another that
+   * was let through, or another hold, stays as it is. → 1 | 0
+   */
+  trawlSpareProbe: {
+    keys: 1,
+    lua: `
+if redis.call('HGET', KEYS[1], 'probeAt') ~= ARGV[1] then return 0 end
+return redis.call('HDEL', KEYS[1], 'probeAt')`,
   },
   /**
    * Gives a reserved slot to a scrape whose start is under way. KEYS slots, memory. ARGV reservation, scrape, lifetime,
