@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto';
 import type { Config } from '../src/config.js';
 import type { Logger } from '../src/logger.js';
 import type { Hold, Holds } from '../src/queue/holds.js';
@@ -64,6 +65,7 @@ export class Brake {
       this.config.brake.window,
       lifetimeMs,
       startedAt ?? now,
+      randomBytes(6).toString('base64url'),
     )) as [string, string | undefined];
     // Runs begun before the hold say nothing of what its trials are to show.
     if (verdicts === undefined) return;

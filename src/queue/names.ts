@@ -114,7 +114,7 @@ export class Keys {
     return `${this.tools(server)}:streak:${tool}`;
   }
 
-  /** List: the last verdicts on a tool, newest first. */
+  /** List: the last verdicts on a tool, newest first, each `1` (bad) or `0` and which call counted it. */
   brakeWindow(server: string, tool: string): string {
     return `${this.tools(server)}:window:${tool}`;
   }

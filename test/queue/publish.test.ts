@@ -4,8 +4,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { Config } from '../../src/config.js';
 import { createLogger } from '../../src/logger.js';
 import { AttemptStore } from '../../src/queue/attempt-store.js';
+import type { Holds } from '../../src/queue/holds.js';
 import { Keys } from '../../src/queue/names.js';
 import { publishOutcome } from '../../src/queue/publish.js';
 import { type ScriptedRedis, withScripts } from '../../src/queue/scripts.js';
@@ -13,6 +15,7 @@ import { createRedis } from '../../src/redis/connection.js';
 import type { Attempt } from '../../src/run/attempt.js';
 import { decide } from '../../src/run/outcome.js';
 import { createFileSink } from '../../src/sinks/file.js';
+import { Brake } from '../../workers/brake.js';
 import { TcpProxy } from '../chaos/proxy.js';
 import { RedisProcess } from '../redis/redis-process.js';
 
@@ -73,5 +76,40 @@ describe('publishing an outcome', () => {
   it('is not the first when somebody else does it again', async () => {
     expect((await publish(false)).first).toBe(false);
     expect([await settled(), await direct.xlen(keys.events)]).toEqual(['1', 1]);
+  });
+});
+
+describe('a verdict on a tool', () => {
+  it('is counted once by its brake, though the answer was lost', async () => {
+    const server = await RedisProcess.start();
+    const proxy = await TcpProxy.open(server.port);
+    const log = createLogger({ level: 'silent' });
+    const redis = withScripts(
+      createRedis({ url: `redis://127.0.0.1:${proxy.port}`, tls: false }, { role: 'worker', log }),
+    );
+    const direct = new Redis(server.url);
+    try {
+      const brake = new Brake(
+        redis,
+        keys,
+        {} as Holds,
+        {
+          brake: { window: 20, badRatio: 0.8, action: 'hold' },
+          servers: { apify: { tools: { 'a/b': {} } } },
+        } as unknown as Config,
+        log,
+      );
+      await redis.ping();
+      proxy.loseNextReply();
+      await brake.record('apify', 'a/b', 'failed', null, 1_000);
+      expect(await direct.llen(keys.brakeWindow('apify', 'a/b'))).toBe(1);
+      await brake.record('apify', 'a/b', 'failed', null, 1_000);
+      expect(await direct.llen(keys.brakeWindow('apify', 'a/b'))).toBe(2);
+    } finally {
+      redis.disconnect();
+      direct.disconnect();
+      await proxy.close();
+      await server.stop();
+    }
   });
 });

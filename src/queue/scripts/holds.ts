@@ -45,8 +45,9 @@ return {block[1], block[2], redis.call('HGET', KEYS[2], ARGV[3])}`,
   },
   /**
    * Counts a verdict on a tool in its brake's window, unless its run began before the hold that is to be tried. KEYS window,
-   * tools. ARGV tool, '1' bad or '0' good, length of the window, lifetime, when the run began → {the tool's hold ('' none),
-   * the window's entries, newest first} | {hold} when the verdict does not count
+   * tools. ARGV tool, '1' bad or '0' good, length of the window, lifetime, when the run began, which call this is (sent again
+   * after a lost reply it counts no second time) → {the tool's hold ('' none), the window's verdicts, newest first} | {hold}
+   * when the verdict does not count
    */
   trawlBrake: {
     keys: 2,
@@ -56,10 +57,15 @@ if held ~= '' then
   local hold = cjson.decode(held)
   if hold.proof == 'runs' and tonumber(ARGV[5]) < hold.since then return {held} end
 end
-redis.call('LPUSH', KEYS[1], ARGV[2])
-redis.call('LTRIM', KEYS[1], 0, ARGV[3] - 1)
-redis.call('PEXPIRE', KEYS[1], ARGV[4])
-return {held, table.concat(redis.call('LRANGE', KEYS[1], 0, -1))}`,
+local entry = ARGV[2] .. ARGV[6]
+if not redis.call('LPOS', KEYS[1], entry) then
+  redis.call('LPUSH', KEYS[1], entry)
+  redis.call('LTRIM', KEYS[1], 0, ARGV[3] - 1)
+  redis.call('PEXPIRE', KEYS[1], ARGV[4])
+end
+local verdicts = {}
+for i, each in ipairs(redis.call('LRANGE', KEYS[1], 0, -1)) do verdicts[i] = string.sub(each, 1, 1) end
+return {held, table.concat(verdicts)}`,
   },
   /** Ends the turn of a suspect, unless another has it by now. KEYS turn, turns. ARGV the turn, who had it. → 1 | 0 */
   trawlEndTurn: {
