@@ -5,21 +5,10 @@ import type { WorkerContext } from './context.js';
 const seenByLooking = new Set(['auth', 'tools_missing', 'unreachable']);
 
 /**
- * Looks whether held servers and tools work again (design B5: one elected process probes). A server that looks well lets
- * one start through, and that one lifts the hold: a look sees too little to send a whole backlog after it.
+ * Looks whether a held server and its held tools work again (design B5: one elected process probes). A server that looks well
+ * lets one start through, and that one lifts the hold: a look sees too little to send a whole backlog after it.
  */
-export async function probeServers(ctx: WorkerContext): Promise<void> {
-  await eachServer(ctx, (name) => probeServer(ctx, name));
-}
-
-/** All at once: one that hangs keeps nobody from looking at the others. @throws the first error, after all have ended */
-export async function eachServer(ctx: WorkerContext, act: (server: string) => Promise<void>): Promise<void> {
-  const results = await Promise.allSettled(Object.keys(ctx.config.servers).map(act));
-  const failed = results.find((result) => result.status === 'rejected');
-  if (failed !== undefined) throw failed.reason;
-}
-
-async function probeServer(ctx: WorkerContext, name: string): Promise<void> {
+export async function probeServer(ctx: WorkerContext, name: string): Promise<void> {
   const { hold, tools } = await ctx.holds.state(name);
   if (hold !== null && seenByLooking.has(hold.reason) && (await works(ctx, name, hold.reason))) {
     if (await startsWait(ctx, name)) await ctx.holds.tryServer(name);

@@ -5,7 +5,6 @@ import { equalInput, sameInput } from '../src/run/reconcile.js';
 import { splitJobKey } from '../src/scrape/identity.js';
 import type { WorkerContext } from './context.js';
 import { readStartJob } from './hand-on.js';
-import { eachServer } from './probes.js';
 import { publish } from './publish.js';
 import { parse } from './run-walks.js';
 
@@ -100,17 +99,15 @@ const sightings = new WeakMap<WorkerContext, Sightings>();
  * call (design B4), or one whose attempt had to give up. They are aborted. Others may use the same account: a run is ours
  * only when it is of the same Actor, began about when a scrape of ours was started, and has the very INPUT of that scrape.
  */
-export async function reapRuns(ctx: WorkerContext): Promise<void> {
+export async function reapRuns(ctx: WorkerContext, server: string): Promise<void> {
   const seen = sightings.get(ctx) ?? new Sightings();
   sightings.set(ctx, seen);
   seen.forgetOld(ctx.now());
-  await eachServer(ctx, async (server) => {
-    if ((await ctx.redis.exists(ctx.keys.recent(server))) === 0) return;
-    const described = await ctx.server(server).port.describe({ signal: ctx.stopping });
-    if (!described.ok || !described.value.canList) return;
-    // Only those under way: among thousands that ended, a second run would lie beyond the lists of one turn.
-    for (const status of ['RUNNING', 'READY'] as const) await lookThrough(ctx, seen, server, status);
-  });
+  if ((await ctx.redis.exists(ctx.keys.recent(server))) === 0) return;
+  const described = await ctx.server(server).port.describe({ signal: ctx.stopping });
+  if (!described.ok || !described.value.canList) return;
+  // Only those under way: among thousands that ended, a second run would lie beyond the lists of one turn.
+  for (const status of ['RUNNING', 'READY'] as const) await lookThrough(ctx, seen, server, status);
 }
 
 async function lookThrough(

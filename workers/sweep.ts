@@ -3,7 +3,7 @@ import type { WorkerContext } from './context.js';
 import { updateFleetGauges } from './gauges.js';
 import { Leader } from './leader.js';
 import { settleFailed, settleRemoved } from './lost-jobs.js';
-import { probeServers } from './probes.js';
+import { probeServer } from './probes.js';
 import { reapRuns, reapSlots, reapWaiting } from './reaper.js';
 import { removeOld } from './retention.js';
 import type { Timing } from './timing.js';
@@ -12,8 +12,13 @@ interface Chore {
   readonly name: string;
   readonly everyMs: (timing: Timing) => number;
   readonly run: (ctx: WorkerContext) => Promise<void>;
-  /** It calls servers, and one that hangs takes its time: nothing else may wait for that, gauges least of all. */
-  readonly aside?: true;
+}
+
+/** It calls servers, and one that hangs takes its time: no other chore may wait for that, nor the same one of another server. */
+interface ServerChore {
+  readonly name: string;
+  readonly everyMs: (timing: Timing) => number;
+  readonly run: (ctx: WorkerContext, server: string) => Promise<void>;
 }
 
 /** A run has to be seen twice, `orphanAfterMs` apart, and a second run is to be ended within a minute. */
@@ -23,13 +28,16 @@ const runsEveryMs = (timing: Timing) => Math.min(timing.reapEveryMs, timing.orph
 const chores: readonly Chore[] = [
   { name: 'gauges', everyMs: (timing) => timing.sweepEveryMs, run: updateFleetGauges },
   { name: 'parked', everyMs: (timing) => timing.sweepEveryMs, run: unparkReleased },
-  { name: 'probes', everyMs: (timing) => timing.probeEveryMs, run: probeServers, aside: true },
   { name: 'slots', everyMs: (timing) => timing.reapEveryMs, run: reapSlots },
   { name: 'waiting', everyMs: (timing) => timing.reapEveryMs, run: reapWaiting },
   { name: 'removed', everyMs: (timing) => timing.reapEveryMs, run: settleRemoved },
   { name: 'failed', everyMs: (timing) => timing.reapEveryMs, run: settleFailed },
   { name: 'retention', everyMs: (timing) => timing.reapEveryMs, run: removeOld },
-  { name: 'runs', everyMs: runsEveryMs, run: reapRuns, aside: true },
+];
+
+const serverChores: readonly ServerChore[] = [
+  { name: 'probes', everyMs: (timing) => timing.probeEveryMs, run: probeServer },
+  { name: 'runs', everyMs: runsEveryMs, run: reapRuns },
 ];
 
 /** Runs the chores while this process is the elected one. */
@@ -38,7 +46,7 @@ export class Sweep {
   private readonly last = new Map<string, number>();
   private timer: NodeJS.Timeout | null = null;
   private turn: Promise<void> | null = null;
-  /** Chores under way beside the turns. */
+  /** Chores of servers under way beside the turns, by chore and server. */
   private readonly aside = new Map<string, Promise<void>>();
   private stopped = false;
   /** This process has the fleet's gauges. */
@@ -109,29 +117,36 @@ export class Sweep {
   }
 
   private async doChores(): Promise<void> {
-    for (const chore of chores) {
-      const due = (this.last.get(chore.name) ?? 0) + chore.everyMs(this.ctx.timing);
-      if (this.stopped || this.ctx.now() < due) continue;
-      if (this.aside.has(chore.name)) continue;
-      this.last.set(chore.name, this.ctx.now());
-      const done = this.attempt(chore);
-      if (chore.aside)
+    const { ctx } = this;
+    for (const chore of serverChores) {
+      for (const server of Object.keys(ctx.config.servers)) {
+        const key = `${chore.name} ${server}`;
+        if (this.aside.has(key) || !this.isDue(key, chore)) continue;
+        const done = this.attempt(chore.name, () => chore.run(ctx, server));
         this.aside.set(
-          chore.name,
-          done.finally(() => this.aside.delete(chore.name)),
+          key,
+          done.finally(() => this.aside.delete(key)),
         );
-      else await done;
+      }
+    }
+    for (const chore of chores) {
+      if (this.isDue(chore.name, chore)) await this.attempt(chore.name, () => chore.run(ctx));
     }
   }
 
-  private async attempt(chore: Chore): Promise<void> {
+  /** Whether it is to be done in this turn, which is noted then. */
+  private isDue(key: string, { everyMs }: Pick<Chore, 'everyMs'>): boolean {
+    const due = (this.last.get(key) ?? 0) + everyMs(this.ctx.timing);
+    if (this.stopped || this.ctx.now() < due) return false;
+    this.last.set(key, this.ctx.now());
+    return true;
+  }
+
+  private async attempt(chore: string, act: () => Promise<void>): Promise<void> {
     try {
-      await chore.run(this.ctx);
+      await act();
     } catch (error) {
-      this.log.warn(
-        { event: 'chore.failed', chore: chore.name, err: error },
-        'a chore failed; it is tried again',
-      );
+      this.log.warn({ event: 'chore.failed', chore, err: error }, 'a chore failed; it is tried again');
     }
   }
 }

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import type { WorkerContext } from '../../workers/context.js';
-import { probeServers } from '../../workers/probes.js';
+import { probeServer } from '../../workers/probes.js';
 import { defaultTiming } from '../../workers/timing.js';
 import { Fleet } from '../workers/fleet.js';
 import { defaultActor } from './apify-api-stub.js';
@@ -109,7 +109,7 @@ describe('what the workers hold at the real Apify MCP server, and how they go on
   it('is not fooled by a list of tools that the server remembers', async () => {
     const [starts, lists] = [/^POST .* 401$/, /^GET \/v2\/actor-runs 401$/];
     const [started, listed] = [asked(starts).length, asked(lists).length];
-    await probeServers(ctx);
+    await probeServer(ctx, 'fickle');
     expect(asked(lists).length).toBeGreaterThan(listed);
     expect(asked(starts)).toHaveLength(started);
     expect(await serverHold('fickle')).toMatchObject({ reason: 'auth' });
