@@ -1,4 +1,5 @@
 import type { Alert } from './alert.js';
+import { notHeldElse } from './recording-held.js';
 import type { Scale } from './scale.js';
 import { settings as s, type Window, windows } from './settings.js';
 
@@ -14,11 +15,9 @@ const bothAbove = (ratio: string, least: number, short: Window = '15m') =>
 
 /** What goes wrong at a server or with one of its tools. */
 export function serverAlerts(scale: Scale): Alert[] {
-  /**
-   * Calls that failed while the server was held fill the windows for a while after it works again. They were told of: without
-   * this they would page once the hold no longer mutes them.
-   */
+  /** Calls that were slow or late while the server was held fill the windows for a while after it works again. */
   const notHeld = ` unless on (server) max_over_time(trawl:server_held:lasting[${scale.text(windows['15m'])}])`;
+  const notHeldElsewhere = notHeldElse({ span: (seconds) => scale.text(seconds) });
   const held = (reason: string) => `trawl:server_held{reason="${reason}"} == 1`;
   return [
     {
@@ -122,7 +121,8 @@ export function serverAlerts(scale: Scale): Alert[] {
       layer: 'hold',
       for: s.for.hold,
       labels: ['server'],
-      expr: `sum by (server) (${held('unreachable')})`,
+      // Held for connections that are refused; a server that takes them and gives no answer is TrawlServerFailing.
+      expr: 'sum by (server) (trawl:server_held:refused == 1)',
       summary: (w) => `${w.label('server')}: refuses connections`,
       loses: (w) =>
         `Nothing starts on ${w.label('server')} and nothing under way is read: it refuses connections`,
@@ -192,13 +192,7 @@ export function serverAlerts(scale: Scale): Alert[] {
       layer: 'cause',
       for: s.for.cause,
       labels: ['server'],
-      expr:
-        `((${bothAbove('trawl:mcp_failed:ratio', s.failed.ratio)} and trawl:mcp_calls:count_1h >= ${s.failed.minCalls - 0.5})` +
-        ` or (trawl:mcp_failed:ratio_15m and trawl:mcp_failed:count_15m >= ${s.failed.row - 0.5}` +
-        ` and trawl:mcp_failed:count_1h >= ${s.failed.row - 0.5} unless trawl:mcp_ok:count_1h > 0.5)` +
-        // With calls that time out after a minute, the ratio over an hour comes later than that nothing ends.
-        ` or (trawl:mcp_failed:ratio_15m and trawl:mcp_failed:count_5m >= ${s.failed.row - 0.5}` +
-        ` unless trawl:mcp_ok:count_5m > 0.5))${notHeld}`,
+      expr: 'trawl:server_failing',
       summary: (w) => `${w.label('server')}: hangs, or answers with errors`,
       loses: (w) => `Scrapes on ${w.label('server')} start and are read late or not at all`,
       affected: waiting,
@@ -216,7 +210,9 @@ export function serverAlerts(scale: Scale): Alert[] {
       expr:
         `((${bothAbove('trawl:protocol_errors:ratio', s.protocol.ratio)} and trawl:mcp_calls:count_1h >= ${s.protocol.minCalls - 0.5})` +
         ` or (trawl:protocol_errors:ratio_15m and trawl:protocol_errors:count_15m >= ${s.protocol.row - 0.5}` +
-        ` and trawl:protocol_errors:count_1h >= ${s.protocol.row - 0.5} unless trawl:mcp_ok:count_1h > 0.5))${notHeld}`,
+        ` and trawl:protocol_errors:count_1h >= ${s.protocol.row - 0.5} unless trawl:mcp_ok:count_1h > 0.5)` +
+        `)${notHeldElsewhere} or ((trawl:protocol_errors:ratio_15m or 0 * trawl:server_held:protocol_errors)` +
+        ` and on (server) trawl:server_held:protocol_errors == 1)`,
       summary: (w) => `${w.label('server')}: answers calls with JSON-RPC errors`,
       loses: (w) => `Calls to ${w.label('server')} are refused, so scrapes stand still or fail`,
       affected: waiting,

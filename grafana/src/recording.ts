@@ -1,3 +1,4 @@
+import { heldRules } from './recording-held.js';
 import type { Scale } from './scale.js';
 import { settings as s, type Window, windows } from './settings.js';
 
@@ -101,8 +102,20 @@ export function recordingRules(scale: Scale): RecordingRule[] {
           record: `trawl:mcp_failed:count_${w}`,
           expr: `sum by (server) (${counted(`trawl_mcp_requests_total{${failures}}`, w)})`,
         },
+        {
+          // A start with wrong arguments is an incident of its own: TrawlSchemaChanged.
+          record: `trawl:protocol_errors:count_${w}`,
+          expr:
+            `sum by (server) (${counted('trawl_mcp_protocol_errors_total{code!="-32602"}', w)}` +
+            ` or ${counted('trawl_mcp_protocol_errors_total{code="-32602",operation!="start"}', w)})`,
+        },
       ];
     }),
+    {
+      // Refused, or cut: what a server that is not there looks like.
+      record: 'trawl:mcp_network:count_5m',
+      expr: `sum by (server) (${counted('trawl_mcp_requests_total{result="network_error"}', '5m')})`,
+    },
     // The short window is short: effects are over when they are over, not a quarter of an hour later.
     ...each(['5m', '1h'], (w) => [
       {
@@ -130,13 +143,6 @@ export function recordingRules(scale: Scale): RecordingRule[] {
         {
           record: `trawl:mcp_refused:count_${w}`,
           expr: `sum by (server) (${counted('trawl_mcp_requests_total{result=~"rate_limited|capacity"}', w)})`,
-        },
-        {
-          // A start with wrong arguments is an incident of its own: TrawlSchemaChanged.
-          record: `trawl:protocol_errors:count_${w}`,
-          expr:
-            `sum by (server) (${counted('trawl_mcp_protocol_errors_total{code!="-32602"}', w)}` +
-            ` or ${counted('trawl_mcp_protocol_errors_total{code="-32602",operation!="start"}', w)})`,
         },
         { record: `trawl:protocol_errors:ratio_${w}`, expr: over(`trawl:protocol_errors:count_${w}`, calls) },
         {
@@ -203,11 +209,7 @@ export function recordingRules(scale: Scale): RecordingRule[] {
       record: 'trawl:server_held',
       expr: `max by (server, reason) (max_over_time(trawl_server_held[${scale.text(s.bridge)}]))`,
     },
-    {
-      // As long as it takes to be told of. Reasons that make calls fail; a server that wants money answers.
-      record: 'trawl:server_held:lasting',
-      expr: `max by (server) (min_over_time(trawl:server_held{reason=~"auth|tools_missing|unreachable"}[${scale.text(s.for.hold)}])) == 1`,
-    },
+    ...heldRules({ span: (seconds) => scale.text(seconds) }),
     {
       record: 'trawl:tool_held',
       expr: `max by (server, tool, reason) (max_over_time(trawl_tool_held[${scale.text(s.bridge)}]))`,

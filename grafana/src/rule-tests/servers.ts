@@ -11,6 +11,7 @@ import {
   name,
   protocolErrors,
   runDuration,
+  type SeriesSet,
   settled,
   submitted,
   took,
@@ -29,10 +30,18 @@ const stopped = {
   [settled('empty')]: between(0.5, 0),
   [settled('failed')]: between(0.7, 0),
 };
-const holdCase = (reason: string, alert: string): Case[] => [
+/** Nothing ends any more and no call succeeds. */
+const hung = {
+  ...stopped,
+  [calls('start', 'ok')]: between(10, 0),
+  [calls('poll', 'ok')]: between(40, 0),
+  [calls('read', 'ok')]: between(10, 0),
+};
+/** @param met what calls meet that the hold comes from */
+const holdCase = (reason: string, alert: string, met: SeriesSet = {}): Case[] => [
   {
     title: `${alert}: the server is held for ${reason}, everything else of it is quiet`,
-    series: { ...night, ...stopped, [held(reason)]: gauge([60, 0], [60, 1], [60, 0]) },
+    series: { ...night, ...stopped, ...met, [held(reason)]: gauge([60, 0], [60, 1], [60, 0]) },
     checks: [
       { at: 58, firing: [] },
       { at: 66, firing: [alert] },
@@ -42,7 +51,11 @@ const holdCase = (reason: string, alert: string): Case[] => [
   },
   {
     title: `${alert}: a hold of some seconds`,
-    series: { ...night, [held(reason)]: (step) => `0+0x${60 / step - 1} 1+0x0 0+0x${118 / step - 1}` },
+    series: {
+      ...night,
+      ...met,
+      [held(reason)]: (step) => `0+0x${60 / step - 1} 1+0x0 0+0x${118 / step - 1}`,
+    },
     checks: silent(62, 66, 120),
   },
 ];
@@ -159,10 +172,7 @@ export function serverCases(): Case[] {
       title: 'TrawlServerFailing: a server that hangs is told of before that nothing ends',
       series: {
         ...night,
-        ...stopped,
-        [calls('start', 'ok')]: between(10, 0),
-        [calls('poll', 'ok')]: between(40, 0),
-        [calls('read', 'ok')]: between(10, 0),
+        ...hung,
         [calls('poll', 'timeout')]: between(0, 2),
       },
       checks: [
@@ -197,7 +207,102 @@ export function serverCases(): Case[] {
     },
     ...holdCase('auth', 'TrawlTokenRevoked'),
     ...holdCase('payment', 'TrawlPaymentRequired'),
-    ...holdCase('unreachable', 'TrawlServerUnreachable'),
+    ...holdCase('unreachable', 'TrawlServerUnreachable', {
+      [calls('list_tools', 'network_error')]: between(0, 4),
+    }),
+    {
+      title: 'TrawlServerUnreachable: once told of, also while the server comes back with HTTP errors',
+      series: {
+        ...night,
+        ...hung,
+        [calls('list_tools', 'network_error')]: counter([60, 0], [20, 4], [100, 0]),
+        [calls('list_tools', 'http_error')]: counter([80, 0], [40, 4], [60, 0]),
+        [held('unreachable')]: gauge([60, 0], [60, 1], [60, 0]),
+      },
+      checks: [
+        { at: 66, firing: ['TrawlServerUnreachable'] },
+        { at: 100, firing: ['TrawlServerUnreachable'] },
+        { at: 126, firing: [] },
+        { at: 134, firing: [] },
+      ],
+    },
+    {
+      title: 'TrawlServerFailing: the hold that follows when a server hangs is no second incident',
+      series: {
+        ...night,
+        ...hung,
+        [calls('poll', 'timeout')]: between(0, 2),
+        [held('unreachable')]: gauge([76, 0], [46, 1], [58, 0]),
+      },
+      checks: [
+        { at: 74, firing: ['TrawlServerFailing'] },
+        { at: 84, firing: ['TrawlServerFailing'] },
+        { at: 118, firing: ['TrawlServerFailing'] },
+        { at: 126, firing: [] },
+        { at: 140, firing: [] },
+      ],
+    },
+    {
+      title: 'TrawlServerFailing: the same when the hold comes before',
+      series: {
+        ...night,
+        ...hung,
+        [calls('list_tools', 'timeout')]: between(0, 1),
+        [held('unreachable')]: gauge([60, 0], [60, 1], [60, 0]),
+      },
+      checks: [
+        { at: 64, firing: [] },
+        { at: 70, firing: ['TrawlServerFailing'] },
+        { at: 118, firing: ['TrawlServerFailing'] },
+        { at: 140, firing: [] },
+      ],
+    },
+    {
+      title: 'TrawlServerFailing: the same when the server goes down in the end',
+      series: {
+        ...night,
+        ...hung,
+        [calls('poll', 'timeout')]: counter([60, 0], [30, 2], [90, 0]),
+        [calls('poll', 'network_error')]: counter([90, 0], [30, 40], [60, 0]),
+        [held('unreachable')]: gauge([90, 0], [30, 1], [60, 0]),
+      },
+      checks: [
+        { at: 80, firing: ['TrawlServerFailing'], muted: ['TrawlStalled'] },
+        { at: 100, firing: ['TrawlServerFailing'] },
+        { at: 118, firing: ['TrawlServerFailing'] },
+        { at: 144, firing: [] },
+      ],
+    },
+    {
+      title: 'TrawlServerFailing: a hung server gets few calls after a while, and is still one incident',
+      series: {
+        ...night,
+        ...hung,
+        [calls('poll', 'timeout')]: counter([60, 0], [10, 1], [50, 0.2], [60, 0]),
+      },
+      checks: [
+        { at: 74, firing: ['TrawlServerFailing'] },
+        { at: 90, firing: ['TrawlServerFailing'], muted: ['TrawlStalled'] },
+        { at: 118, firing: ['TrawlServerFailing'], muted: ['TrawlStalled'] },
+        { at: 140, firing: [] },
+      ],
+    },
+    {
+      title: 'TrawlProtocolErrors: a list of tools that is answered with -32603 holds the server',
+      series: {
+        ...night,
+        ...hung,
+        [calls('list_tools', 'protocol_error')]: between(0, 4),
+        [protocolErrors('list_tools', '-32603')]: born(60, 4, 60, 4),
+        [held('unreachable')]: gauge([60, 0], [60, 1], [60, 0]),
+      },
+      checks: [
+        { at: 64, firing: [] },
+        { at: 70, firing: ['TrawlProtocolErrors'] },
+        { at: 118, firing: ['TrawlProtocolErrors'] },
+        { at: 140, firing: [] },
+      ],
+    },
     ...holdCase('tools_missing', 'TrawlToolsMissing'),
     {
       title: 'TrawlToolsMissing: one tool is not shown any more',
