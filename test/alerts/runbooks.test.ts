@@ -1,16 +1,14 @@
-import { readdirSync, readFileSync } from 'node:fs';
-import { fileURLToPath } from 'node:url';
+import { readdirSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { alertsOf } from '../../grafana/src/generate.js';
 import { createProgram } from '../../src/cli/main.js';
 import { faultsOf, parsePromql } from './promql.js';
+import { codeIn, queriesIn, readRunbook, runbookFolder } from './runbook.js';
 
-const folder = fileURLToPath(new URL('../../docs/runbooks', import.meta.url));
-const read = (name: string) => readFileSync(`${folder}/${name}`, 'utf8');
 const alerts = alertsOf();
 const program = await createProgram();
 const commands = new Map(program.commands.map((command) => [command.name(), command]));
-const files = readdirSync(folder).filter((name) => name !== 'README.md');
+const files = readdirSync(runbookFolder).filter((name) => name !== 'README.md');
 const headings = [
   'What it means to users',
   'Likely causes',
@@ -44,13 +42,12 @@ function takesValue(command: NonNullable<ReturnType<typeof commands.get>>, flag 
 
 it('every alert has a runbook, and every runbook an alert', () => {
   expect(files.sort()).toEqual(alerts.map(({ name }) => `${name}.md`).sort());
-  const index = read('README.md');
+  const index = readRunbook('README.md');
   for (const file of files) expect(index).toContain(`(${file})`);
 });
 
 describe.each(alerts.map((alert) => [alert.name, alert] as const))('%s', (name, alert) => {
-  const text = read(`${name}.md`);
-  const code = [...text.matchAll(/`([^`]+)`/g)].map(([, inside = '']) => inside);
+  const text = readRunbook(`${name}.md`);
 
   it('says what it means, why, how to check, what to do, and when to ignore it', () => {
     expect(text.startsWith(`# ${name}\n\nSeverity: ${alert.severity}\n`)).toBe(true);
@@ -58,14 +55,13 @@ describe.each(alerts.map((alert) => [alert.name, alert] as const))('%s', (name, 
   });
 
   it('names only commands and options that exist', () => {
-    const lines = [alert.command(plain), ...code.filter((each) => /^(\w+=\S+ )*trawl /.test(each))];
+    const lines = [alert.command(plain), ...codeIn(text).filter((each) => /^(\w+=\S+ )*trawl /.test(each))];
     expect(lines.length).toBeGreaterThan(1);
     expect(lines.map(commandFaults).filter((fault) => fault !== '')).toEqual([]);
   });
 
   it('asks only for metrics that exist', () => {
-    const queries = code.filter((each) => /trawl[:_]\w|^up\{|process_cpu/.test(each));
-    for (const query of queries) {
+    for (const query of queriesIn(text)) {
       expect(parsePromql(query).selectors.length, query).toBeGreaterThan(0);
       expect(faultsOf(query), query).toBe('');
     }

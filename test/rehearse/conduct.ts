@@ -70,6 +70,7 @@ export async function rehearse(incident: Incident, conductor: Conductor): Promis
       say(`${name}: NOBODY WAS TOLD in ${Math.round((Date.now() - causedAt) / 1_000)} s`);
     await pause(after);
   }
+  const silentQueries = expected === null ? [] : await stack.silentQueries(incident);
   await conductor.atItsHeight(incident);
 
   say(`${name}: mended`);
@@ -91,6 +92,7 @@ export async function rehearse(incident: Incident, conductor: Conductor): Promis
     healedAt,
     firedAt: told('firing', causedAt)?.at ?? null,
     resolvedAt: told('resolved', healedAt)?.at ?? null,
+    silentQueries,
     stillFiring: firing().map(({ labels }) => nameOf(labels)),
   });
   say(`${name}: ${row.faults.length === 0 ? 'as it should be' : row.faults.join('; ')}`);

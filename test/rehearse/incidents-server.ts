@@ -222,10 +222,10 @@ export const serverIncidents: readonly Incident[] = [
   },
   {
     name: 'deadlines-missed',
-    what: 'runs take longer than their deadline',
+    what: 'runs take longer than their deadline, and the next attempts too',
     expected: 'TrawlBurnFast',
     scope: 'server',
-    cause: ({ traffic }) => traffic.steer({ runSecs: 300, items: 5 }, { deadline: '4s' }),
+    cause: ({ traffic }) => traffic.steer({ runSecs: 300, items: 5 }, { deadline: '4s', retries: 1 }),
     heal: ({ traffic }) => traffic.asUsual(),
   },
   {
@@ -248,20 +248,21 @@ export const serverIncidents: readonly Incident[] = [
   },
   {
     name: 'polls-late',
-    what: 'far more runs under way than requestsPerSecond can look at',
+    what: 'a look at a run takes the server 10 s, with more runs under way than workers can look at in time',
     expected: 'TrawlPollsLate',
     scope: 'server',
+    // A worker looks at twice as many runs at a time as requestsPerSecond.
+    config: { limits: { runs: 130, requestsPerSecond: 4 } },
+    // Runs that are known to be short and do not end would be a stall.
     everyMs: null,
-    config: { limits: { runs: 130, requestsPerSecond: 3 } },
-    before: ({ traffic }) => {
-      traffic.start(3_000);
-    },
-    cause: async ({ traffic }) => {
-      traffic.stop();
+    span: minutes(5),
+    cause: async ({ sim, traffic }) => {
+      sim.faults.add({ kind: 'slow', op: 'poll', ms: 10_000 });
       traffic.steer({ runSecs: 86_400, items: 3 }, { deadline: '6h' });
       await traffic.submit(120);
     },
     heal: ({ sim }) => {
+      sim.faults.clear();
       for (const { runId, final } of sim.runs()) if (!final) sim.finish(runId, 'SUCCEEDED', 3);
     },
   },

@@ -10,6 +10,7 @@ import { rules, writeFiles } from '../../grafana/src/generate.js';
 import { Scale } from '../../grafana/src/scale.js';
 import { AlertmanagerProcess } from '../alerts/alertmanager-process.js';
 import { PrometheusProcess } from '../alerts/prometheus-process.js';
+import { queriesIn, readRunbook, sectionOf } from '../alerts/runbook.js';
 import { Disk } from '../chaos/nemesis.js';
 import { RedisProcess } from '../redis/redis-process.js';
 import { startSim } from '../sim/index.js';
@@ -87,6 +88,7 @@ export class Stack {
       servers,
       poll: { interval: '1s' },
       start: { timeout: `${Math.max(22, Math.round(300 * windowFactor))}s` },
+      retry: { backoff: `${Math.max(1, Math.round(30 * windowFactor))}s` },
       results: { dir: disk.path },
       shutdown: { grace: '5s' },
     };
@@ -156,6 +158,19 @@ export class Stack {
     return alerts
       .map(({ labels, annotations }) => `${labels.alertname}: ${annotations.description}`)
       .join('\n');
+  }
+
+  /** What the runbook of an incident's alert says to check, as far as it is queries: those that return nothing. */
+  async silentQueries({ name, expected }: Incident): Promise<string[]> {
+    if (expected === null) return [];
+    const queries = queriesIn(sectionOf(readRunbook(`${expected}.md`), 'How to check'));
+    const asked = queries.map(async (query) => {
+      const named = query.replaceAll('SERVER', name).replaceAll('TOOL', yellowPages);
+      return { query, samples: await this.prometheus.query(named) };
+    });
+    return (await Promise.all(asked))
+      .filter(({ samples }) => samples.every(({ value }) => Number.isNaN(value)))
+      .map(({ query }) => query);
   }
 
   /** Milliseconds here for seconds of a real night. */

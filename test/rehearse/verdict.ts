@@ -13,6 +13,8 @@ export interface Course {
   readonly firedAt: number | null;
   readonly resolvedAt: number | null;
   readonly stillFiring: readonly string[];
+  /** What the runbook asks to see what is wrong, and what returned nothing while it was. */
+  readonly silentQueries: readonly string[];
 }
 
 export interface Row {
@@ -53,6 +55,7 @@ export function rowOf(incident: Incident, stack: Stack, course: Course): Row {
     if (pages.length !== pagesDue) faults.push(`${pages.length} pages instead of ${pagesDue}`);
   }
   if (falseOnes.length > 0) faults.push(`false: ${falseOnes.join(', ')}`);
+  for (const query of course.silentQueries) faults.push(`the runbook's query returned nothing: ${query}`);
   if (course.stillFiring.length > 0) faults.push(`still firing: ${course.stillFiring.join(', ')}`);
   const fired = [...new Set(stack.watch.fired(course.from, mine).map(({ labels }) => nameOf(labels)))];
   return { incident, course, to: Date.now(), fired, pages, tickets, falseOnes, faults };
