@@ -11,14 +11,17 @@ export function fleetAlerts(scale: Scale): Alert[] {
   const submitted = 'trawl_scrapes_submitted_total';
   const settledIn = (span: number) =>
     `sum by (server) (increase(trawl_scrapes_settled_total[${text(span)}]))`;
-  const work = '(trawl:backlog:due > 0 or trawl:in_flight > 0)';
   const polls = `sum by (server) (increase(trawl_mcp_requests_total{operation="poll",result="ok"}[${text(s.stalled.after)}])) > 0`;
   const shortRuns =
     `histogram_quantile(0.9, sum by (server, le) (increase(trawl_run_duration_seconds_bucket[${text(86_400)}])))` +
     ` <= ${s.stalled.shortRun}`;
-  // Jobs of a held tool are set aside and do not count as due, so only holds of the server matter.
-  const noHold = `unless on (server) (trawl:server_held == 1) unless on () (max(trawl_sink_held) == 1)`;
-  const quietFor = (span: number) => `(${work} and on (server) ${settledIn(span)} == 0)`;
+  /**
+   * Work that could get on for all of the span, a moment's cool-down aside. A batch that has just begun or goes on, on a server
+   * that is new or was idle or held before, is no stall.
+   */
+  const quietFor = (span: number) =>
+    `(trawl:work:count and on (server) (trawl:work:free == 1 and trawl:work:free offset ${text(span)}` +
+    ` and avg_over_time(trawl:work:free[${text(span)}]) >= ${s.stalled.share}) and on (server) ${settledIn(span)} == 0)`;
   return [
     {
       name: 'TrawlWorkersDown',
@@ -119,14 +122,14 @@ export function fleetAlerts(scale: Scale): Alert[] {
       // Runs that are polled and usually take long are no stall: nothing can settle before they end.
       expr:
         `((${quietFor(s.stalled.after)} unless on (server) (${polls} unless on (server) ${shortRuns}))` +
-        ` or ${quietFor(s.stalled.longRuns)}) ${noHold}`,
+        ` or ${quietFor(s.stalled.longRuns)})`,
       summary: (w) => `${w.label('server')}: there is work and nothing settles`,
       loses: (w) =>
         `Nothing has ended on ${w.label('server')} for 15 minutes though there is work, and nothing holds it`,
       affected: { what: 'scrapes wait', query: (filter, by) => `sum${by} (trawl:backlog:all{${filter}})` },
       command: () => 'trawl status',
       detail: (w) =>
-        `${w.value('number')} scrapes wait for a start or runs are under way; no settlement, no hold, no pause.`,
+        `${w.value('number')} scrapes wait for a start or are under way; no settlement, no hold, no pause.`,
       dashboard: 'queues',
     },
     {

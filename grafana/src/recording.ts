@@ -246,6 +246,18 @@ export function recordingRules(scale: Scale): RecordingRule[] {
       expr: `max by (server) (last_over_time(trawl_runs_in_flight[${scale.text(s.bridge)}]))`,
     },
     {
+      // Jobs of a held tool are set aside and do not count as due.
+      record: 'trawl:work:count',
+      expr: '(trawl:backlog:due or 0 * trawl:in_flight) + on (server) (trawl:in_flight or 0 * trawl:backlog:due)',
+    },
+    {
+      // 1 while there is some that nothing holds, 0 else.
+      record: 'trawl:work:free',
+      expr:
+        `(trawl:work:count > bool 0) * on (server) (1 - max by (server) (trawl:server_held))` +
+        ` * on () group_left () (1 - (max(trawl_sink_held) or vector(0)))`,
+    },
+    {
       record: 'trawl:open_scrapes',
       expr: 'sum(max by (state) (trawl_queue_jobs{queue="scrape",state=~"waiting|prioritized|delayed|active|waiting-children"}))',
     },

@@ -1,6 +1,7 @@
 import { stringify } from 'yaml';
 import { dayCases } from './rule-tests/days.js';
 import { fleetCases } from './rule-tests/fleet.js';
+import { holdCases } from './rule-tests/holds.js';
 import { hourCases } from './rule-tests/hours.js';
 import type { Case, Values } from './rule-tests/series.js';
 import { serverCases } from './rule-tests/servers.js';
@@ -9,6 +10,7 @@ import { serverCases } from './rule-tests/servers.js';
 export function ruleTestFiles(): Record<string, string> {
   return {
     'prometheus/tests/servers.yml': file(2, [merged('servers', serverCases())]),
+    'prometheus/tests/holds.yml': file(2, [merged('holds', holdCases())]),
     'prometheus/tests/hours.yml': file(5, [merged('hours', hourCases())]),
     'prometheus/tests/days.yml': file(30, [merged('days', dayCases())]),
     'prometheus/tests/fleet.yml': file(

@@ -44,7 +44,7 @@ export const settings = {
   starts: { unknown: 3, ambiguous: 5, ambiguousRatio: 0.1 },
   cost: { factor: 3, minUsd: 5, dayUsd: 100, historyRuns: 50 },
   invalid: { ratio: 0.1, minJobs: 10 },
-  stalled: { after: minutes(15), longRuns: minutes(75), shortRun: 450 },
+  stalled: { after: minutes(15), longRuns: minutes(75), share: 0.8, shortRun: 450 },
   traffic: { day: hours(26), week: days(7) },
   gone: hours(1),
   paused: hours(24),

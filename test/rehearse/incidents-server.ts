@@ -1,9 +1,21 @@
 import { hours, minutes } from '../../grafana/src/scale.js';
+import type { Sim } from '../sim/index.js';
 import { seasoned } from './history.js';
 import type { Incident } from './incident.js';
 import { yellowPages } from './traffic.js';
 
 const nothing = () => {};
+/** Ends runs that would go on without an end, those that still wait for their start too. */
+function finishAll(sim: Sim, items: number): void {
+  const finish = () => {
+    for (const { runId, final } of sim.runs()) if (!final) sim.finish(runId, 'SUCCEEDED', items);
+  };
+  finish();
+  const timer = setInterval(finish, 1_000);
+  timer.unref();
+  setTimeout(() => clearInterval(timer), 120_000).unref();
+}
+
 /** Of the server that refuses connections. */
 let openAgain: () => Promise<void> = async () => {};
 
@@ -52,6 +64,7 @@ export const serverIncidents: readonly Incident[] = [
     what: 'the site behind the Actor turns empty: runs succeed with nothing',
     expected: 'TrawlRunsEmpty',
     scope: 'server',
+    everyMs: 1_500,
     cause: ({ sim }) => sim.set({ emptyTools: [yellowPages] }),
     heal: ({ sim }) => sim.set({ emptyTools: [] }),
   },
@@ -137,6 +150,8 @@ export const serverIncidents: readonly Incident[] = [
     what: 'the server takes calls and answers none',
     expected: 'TrawlServerFailing',
     scope: 'server',
+    // Slots are left when the list of tools is too old for another start: it cannot be read, and holds the server.
+    config: { limits: { runs: 60 } },
     cause: ({ sim }) => {
       sim.faults.add({ kind: 'hang', op: 'any' });
     },
@@ -236,14 +251,7 @@ export const serverIncidents: readonly Incident[] = [
     cause: ({ traffic }) => traffic.steer({ runSecs: 86_400, items: 5 }, { deadline: '6h' }),
     heal: ({ sim, traffic }) => {
       traffic.asUsual();
-      const finish = () => {
-        for (const { runId, final } of sim.runs()) if (!final) sim.finish(runId, 'SUCCEEDED', 5);
-      };
-      finish();
-      // Those that waited for a slot were asked to go on for ever too.
-      const timer = setInterval(finish, 1_000);
-      timer.unref();
-      setTimeout(() => clearInterval(timer), 120_000).unref();
+      finishAll(sim, 5);
     },
   },
   {
@@ -263,7 +271,7 @@ export const serverIncidents: readonly Incident[] = [
     },
     heal: ({ sim }) => {
       sim.faults.clear();
-      for (const { runId, final } of sim.runs()) if (!final) sim.finish(runId, 'SUCCEEDED', 3);
+      finishAll(sim, 3);
     },
   },
   {

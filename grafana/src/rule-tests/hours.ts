@@ -1,7 +1,6 @@
-import { type Case, counter, fleet, gauge, jobs, settled, usage } from './series.js';
+import { type Case, counter, fleet, gauge, jobs, settled, silent, usage } from './series.js';
 
 const hour = 60;
-const silent = (...at: number[]) => at.map((each) => ({ at: each, firing: [] }));
 const little = (...phases: readonly (readonly [number, number])[]) => ({
   ...fleet([360, 0]),
   [settled('succeeded')]: counter([360, 0]),

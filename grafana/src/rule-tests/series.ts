@@ -177,12 +177,34 @@ export function fleet(...load: readonly Phase[]): SeriesSet {
   };
 }
 
+/** Three hours of a good night. */
+export const night = fleet([180, 1]);
+/** Bad from minute 60 to 120 of it. */
+export const between = (good: number, bad: number): Values => counter([60, good], [60, bad], [60, good]);
+/** What a fleet without load shows when a server is held: it waits and starts nothing. */
+export const stopped: SeriesSet = {
+  [settled('succeeded')]: between(8.8, 0),
+  [settled('empty')]: between(0.5, 0),
+  [settled('failed')]: between(0.7, 0),
+};
+export const silent = (...at: number[]) => at.map((each) => ({ at: each, firing: [] }));
+
 /** Every series of a set as it is up to a minute, and gone from then on. */
 export function until(minute: number, series: SeriesSet): SeriesSet {
   return Object.fromEntries(
     Object.entries(series).map(([each, values]) => [
       each,
       (step: number) => `${cut(values(step), Math.round(minute / step))} stale`,
+    ]),
+  );
+}
+
+/** Every series of a set, seen from a minute on. */
+export function from(minute: number, series: SeriesSet): SeriesSet {
+  return Object.fromEntries(
+    Object.entries(series).map(([each, values]) => [
+      each,
+      (step: number) => `_x${Math.round(minute / step)} ${values(step)}`,
     ]),
   );
 }
