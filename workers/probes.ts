@@ -47,6 +47,16 @@ export async function lift(ctx: WorkerContext, server: string): Promise<void> {
   }
 }
 
+/** A start that was made after the server was held has made a run: the server takes starts, though that answer was lost. */
+export async function liftIfTaken(
+  ctx: WorkerContext,
+  server: string,
+  intentAt: number | null,
+): Promise<void> {
+  const { hold } = await ctx.holds.state(server);
+  if (hold !== null && intentAt !== null && intentAt > hold.since) await lift(ctx, server);
+}
+
 /** The same for a tool. */
 export async function liftTool(ctx: WorkerContext, server: string, tool: string): Promise<void> {
   if (await ctx.holds.releaseTool(server, tool)) {

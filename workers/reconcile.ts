@@ -3,6 +3,7 @@ import type { Attempt } from '../src/run/attempt.js';
 import { afterSearch, type Search, sameInput } from '../src/run/reconcile.js';
 import type { WorkerContext } from './context.js';
 import { handOn, readStartJob } from './hand-on.js';
+import { liftIfTaken } from './probes.js';
 import { subjectOf } from './publish.js';
 import { heldOnTheWay } from './refusals.js';
 import { complete, type Next, type Step, settle } from './stage.js';
@@ -64,6 +65,7 @@ export async function search(ctx: WorkerContext, step: Step): Promise<Next> {
         'the run of an unanswered start was found and adopted',
       );
       await handOn(ctx, step, attempt.spec?.tool ?? '');
+      await liftIfTaken(ctx, server, attempt.intentAt);
       return { do: 'snooze', until: ctx.now() };
     }
     case 'wait': {

@@ -42,7 +42,7 @@ const staleProbeMs = 3_600_000;
 const rememberedPlaces = 10_000;
 
 interface Entry extends OpenAttempt {
-  /** This process made the attempt; false: it was there, and a crash may have left something. */
+  /** This process made the attempt, and the directory it lies in; false: a crash may have left something there. */
   readonly made: boolean;
   /** Whether the directories above are known to be durable. */
   anchored: boolean;
@@ -136,7 +136,6 @@ class FileSink implements Sink {
         const { existed } = await this.#publish(target, async () => ({ path, data }));
         const entry = this.#entered.get(entryKey(target));
         this.#entered.delete(entryKey(target));
-        // Who found the attempt made has swept beside it, on entering.
         if (entry) await sweepOpen(entry.open);
         if (!existed) return outcome;
       } catch (error) {
@@ -256,7 +255,7 @@ class FileSink implements Sink {
         'moved the results of an earlier attempt to .attempts',
       );
     }
-    const entry = { ...attempt, made, anchored: false };
+    const entry = { ...attempt, made: made && fresh, anchored: false };
     this.#entered.set(key, entry);
     for (const oldest of this.#entered.keys()) {
       if (this.#entered.size <= rememberedPlaces) break;

@@ -5,14 +5,19 @@ import { createMetrics } from '../../src/metrics/index.js';
 
 /** What a query asks for. `errors`: where it is no PromQL. */
 export interface Parsed {
-  readonly selectors: readonly { readonly metric: string; readonly labels: readonly string[] }[];
+  readonly selectors: readonly {
+    readonly metric: string;
+    readonly labels: readonly string[];
+    /** Asked for over a span, and not for now. */
+    readonly range: boolean;
+  }[];
   readonly grouped: readonly string[];
   readonly durations: readonly string[];
   readonly errors: readonly string[];
 }
 
 export function parsePromql(expr: string): Parsed {
-  const selectors: { metric: string; labels: string[] }[] = [];
+  const selectors: { metric: string; labels: string[]; range: boolean }[] = [];
   const grouped: string[] = [];
   const durations: string[] = [];
   const errors: string[] = [];
@@ -20,7 +25,8 @@ export function parsePromql(expr: string): Parsed {
   parser.parse(expr).iterate({
     enter(node) {
       if (node.type.isError) errors.push(expr.slice(Math.max(0, node.from - 20), node.to + 20));
-      if (node.name === 'VectorSelector') selectors.push({ metric: '', labels: [] });
+      if (node.name === 'VectorSelector')
+        selectors.push({ metric: '', labels: [], range: node.node.parent?.name === 'MatrixSelector' });
       const last = selectors.at(-1);
       if (node.name === 'Identifier' && last !== undefined && last.metric === '') last.metric = textOf(node);
       if (node.name === 'LabelName') {

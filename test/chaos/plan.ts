@@ -111,7 +111,14 @@ export function planFaults(seed: number, minutes: number, workers: number, rates
     const { ops, burst } = answerFaults[kind];
     for (const at of times(Math.ceil((rates.answers * minutes) / burst))) {
       const op = ops[Math.floor(random() * ops.length)] ?? 'any';
-      const rule: FaultRule = { kind, op, times: burst, ...extrasOf(kind, random()) };
+      const rule: FaultRule = {
+        kind,
+        op,
+        times: burst,
+        // Faults are planned by the clock. Where few calls are made (the trials of a held server) they would pile up and meet each.
+        ...(burst === 1 ? { spacing: 2 } : {}),
+        ...extrasOf(kind, random()),
+      };
       plan.push({ at, kind, rule });
     }
   }

@@ -41,6 +41,41 @@ describe('the try of a held server', () => {
   });
 });
 
+describe('a held server', () => {
+  it('goes on when the answer of its try is lost and the run of it is found', {
+    timeout: 60_000,
+  }, async () => {
+    const bench = await broken({}, seldom);
+    try {
+      await context(bench).holds.holdServer('apify', 'payment', 'no money left', Date.now());
+      bench.sim.faults.next('reset_after', 'start');
+      await bench.add('first', { input: input('first') });
+      await bench.add('second', { input: input('second') });
+      expect(await bench.outcome('first', 30_000)).toMatchObject({ outcome: 'succeeded' });
+      expect(await bench.outcome('second', 15_000)).toMatchObject({ outcome: 'succeeded' });
+      expect(said(bench, 'start.adopted')).toHaveLength(1);
+      expect(said(bench, 'server.released')).toHaveLength(1);
+    } finally {
+      await bench.close();
+    }
+  });
+
+  it('stays held when a run is found of a start from before', { timeout: 60_000 }, async () => {
+    const bench = await broken({}, seldom);
+    try {
+      bench.sim.faults.next('reset_after', 'start');
+      await bench.add('before', { input: input('before', { runSecs: 6 }) });
+      await vi.waitFor(() => expect(said(bench, 'start.unanswered')).toHaveLength(1), { timeout: 10_000 });
+      await context(bench).holds.holdServer('apify', 'payment', 'no money left', Date.now());
+      await vi.waitFor(() => expect(said(bench, 'start.adopted')).toHaveLength(1), { timeout: 20_000 });
+      await delay(300);
+      expect((await context(bench).holds.state('apify')).hold).not.toBeNull();
+    } finally {
+      await bench.close();
+    }
+  });
+});
+
 describe('the try of a held tool', () => {
   it('is kept when a scrape ends without a start', { timeout: 40_000 }, async () => {
     const bench = await broken({}, { trialEveryMs: 8_000, sweepEveryMs: 300 });

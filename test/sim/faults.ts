@@ -18,6 +18,8 @@ export const faultRuleSchema = z.strictObject({
   probability: z.number().min(0).max(1).default(1),
   /** How often it strikes before it is spent; default: for ever. */
   times: z.int().min(1).optional(),
+  /** So many calls of an operation go by unhurt after one that such a rule struck, however many rules wait; default 0. */
+  spacing: z.int().min(0).max(1_000).default(0),
   /** For `slow` (default 1000) and for `cut` and `huge` none. */
   ms: z.number().min(0).max(600_000).optional(),
   /** For `http_429`: what Retry-After says; `date`: as an HTTP date. Default: the condition `retryAfterSecs`. */
@@ -46,6 +48,8 @@ const keysKept = 100_000;
 export class Faults {
   readonly #rules: { id: number; rule: z.output<typeof faultRuleSchema>; left: number }[] = [];
   readonly #uses = new Map<string, number>();
+  /** Calls of each operation since one was struck by a rule with spacing. */
+  readonly #unhurt = new Map<SimOperation, number>();
   readonly #seed: number;
   #random: () => number;
   #nextId = 1;
@@ -79,6 +83,7 @@ export class Faults {
   reset(): void {
     this.clear();
     this.#uses.clear();
+    this.#unhurt.clear();
     this.fired.clear();
     this.#random = seeded(hash32('faults', this.#seed));
   }
@@ -114,14 +119,17 @@ export class Faults {
   }
 
   #pickRule({ op, actor }: FaultTarget): Fault | null {
+    const unhurt = this.#unhurt.get(op) ?? Number.POSITIVE_INFINITY;
     for (const entry of this.#rules) {
       const { rule } = entry;
-      if (entry.left <= 0 || (rule.op !== 'any' && rule.op !== op)) continue;
+      if (entry.left <= 0 || rule.spacing > unhurt || (rule.op !== 'any' && rule.op !== op)) continue;
       if (rule.actor !== undefined && rule.actor !== actor) continue;
       if (rule.probability < 1 && this.#random() >= rule.probability) continue;
       entry.left -= 1;
+      if (rule.spacing > 0) this.#unhurt.set(op, 0);
       return { kind: rule.kind, ms: rule.ms ?? 1000, retryAfter: rule.retryAfter ?? null };
     }
+    this.#unhurt.set(op, unhurt + 1);
     return null;
   }
 }

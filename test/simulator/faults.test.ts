@@ -281,6 +281,14 @@ describe('faults by rule', () => {
     expect((await client.call('abort-actor-run', { runId })).result.structuredContent.status).toBe('ABORTED');
   });
 
+  it('with spacing leave calls between them unhurt, however many wait', async () => {
+    for (const kind of ['http_500', 'http_502', 'http_503'] as const)
+      sim.faults.add({ kind, op: 'start', times: 1, spacing: 2 });
+    const statuses = [];
+    for (let i = 0; i < 8; i++) statuses.push((await post(startParams({}))).status);
+    expect(statuses).toEqual([500, 200, 200, 502, 200, 200, 503, 200]);
+  });
+
   it('are the next N, or by chance, by operation and Actor, and counted', async () => {
     sim.faults.next('http_500', 'start', 2);
     const statuses = [];
