@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import { type Job, WaitingChildrenError, type Worker, type WorkerOptions } from 'bullmq';
 import { acceptScrape, conflict } from '../src/queue/accept.js';
 import type { Lock, Published } from '../src/queue/attempt-store.js';
@@ -79,6 +80,8 @@ async function handle(ctx: WorkerContext, job: Job, token: string): Promise<Outc
         },
         'the sink refuses writes; held',
       );
+      // In hand for a while: a long backlog would go round as fast as Redis allows, only to be held again.
+      await delay(1_000, undefined, { signal: ctx.stopping }).catch(() => {});
       return later(ctx, job, token, 5_000);
     }
     if (isFlow(error) || isDecision(error)) throw error;
