@@ -24,7 +24,7 @@ const shared = {
   hookTimeout: 60_000,
   pool: 'forks',
   // Most of the time is waiting (runs, verified ends, locks), not computing.
-  maxWorkers: 4,
+  maxWorkers: 5,
   // Concurrent tests mostly wait: for runs to end, and for the five seconds before an end of a dataset is believed.
   maxConcurrency: 20,
 } as const;
